@@ -145,7 +145,7 @@ class Process:
         self._complaints.close()
 
 
-def begun(folder: Path) -> Process:
+def has_started(folder: Path) -> Process:
     """A run that has come to the gate."""
     process = Process(folder, "run", "flow.yaml", "--script", "script.yaml", "--input", "tea")
     process.until_running("Gate")

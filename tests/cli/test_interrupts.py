@@ -191,7 +191,7 @@ def until(seen: Callable[[], object], process: subprocess.Popen[Any]) -> None:
         time.sleep(0.01)
 
 
-def begun(folder: Path) -> list[str]:
+def has_started(folder: Path) -> list[str]:
     file = folder / "begun"
     return file.read_text().splitlines() if file.exists() else []
 
@@ -199,7 +199,7 @@ def begun(folder: Path) -> list[str]:
 def in_flight(folder: Path, *command: str, many: int = 1) -> Process:
     """A command whose run has so many calls in flight."""
     process = Process(folder, *(command or RUN))
-    until(lambda: len(begun(folder)) >= many, process.popen)
+    until(lambda: len(has_started(folder)) >= many, process.popen)
     return process
 
 
@@ -239,14 +239,14 @@ def test_an_interrupted_run_is_resumed_to_the_same_end(tmp_path: Path, name: str
     (row,) = runs(folder)
     assert (row["status"], row["owner"]) == ("paused", None)
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
-    cancelled = begun(folder)
+    cancelled = has_started(folder)
     open_gate(folder)
     with Process(folder, "resume", "last") as again:
         assert again.end() == 0, again.complaints
     assert again.events[0]["seq"] == process.events[-2]["seq"] + 1
-    made = begun(folder)
+    made = has_started(folder)
     assert set(cancelled) <= set(made[len(cancelled) :]), "the same calls, under the same keys"
-    assert sorted(set(made)) == sorted(begun(plain)), "nothing that had finished was repeated"
+    assert sorted(set(made)) == sorted(has_started(plain)), "nothing that had finished was repeated"
     assert trace(folder) == trace(plain)
 
 
@@ -317,7 +317,7 @@ def test_interrupting_any_executing_command_pauses_the_run(tmp_path: Path, comma
     open_gate(tmp_path)
     done = roundel(tmp_path, "resume", "last")
     assert (done.exit_code, done.stdout) == (0, "yes by B, quickly\n"), done.output
-    assert begun(tmp_path) == ["B", "B"]
+    assert has_started(tmp_path) == ["B", "B"]
 
 
 # Before there is a run, and when there is nobody who reads.
@@ -362,7 +362,7 @@ def test_closed_output_pipe_pauses_the_run(tmp_path: Path, stream: str) -> None:
             read, other = other, read
         assert read is not None and other is not None
         assert read.readline()
-        until(lambda: begun(tmp_path), process)
+        until(lambda: has_started(tmp_path), process)
         read.close()
         open_gate(tmp_path)
         said = other.read()
@@ -374,7 +374,7 @@ def test_closed_output_pipe_pauses_the_run(tmp_path: Path, stream: str) -> None:
         assert said.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     done = roundel(tmp_path, "resume", "last")
     assert (done.exit_code, done.stdout) == (0, "tea, quickly by B, quickly\n")
-    assert begun(tmp_path) == ["B"], "it had finished, and is not repeated"
+    assert has_started(tmp_path) == ["B"], "it had finished, and is not repeated"
 
 
 def test_interrupt_with_closed_stdout_pauses_the_run(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_second_ctrl_c_exits_immediately(tmp_path: Path) -> None:
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     open_gate(tmp_path)
     assert roundel(tmp_path, "resume", "last").exit_code == 0
-    assert len(set(begun(tmp_path))) == 1 and len(begun(tmp_path)) == 2
+    assert len(set(has_started(tmp_path))) == 1 and len(has_started(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGTERM)])
@@ -447,7 +447,7 @@ def test_calls_that_outlast_the_grace_period_are_abandoned(tmp_path: Path) -> No
     code = "import roundel.cli as cli, roundel.cli.signals as signals; signals.GRACE = 0.1; cli.main()"
     command = [sys.executable, "-c", code, *RUN]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        until(lambda: begun(tmp_path), process)
+        until(lambda: has_started(tmp_path), process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 130
         assert process.stderr is not None
@@ -464,7 +464,7 @@ def test_signal_ignored_at_startup_stays_ignored(tmp_path: Path, number: signal.
     code += "os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", code, sys.executable, "-m", "roundel", *RUN, "--json"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        until(lambda: begun(tmp_path), process)
+        until(lambda: has_started(tmp_path), process)
         process.send_signal(number)
         open_gate(tmp_path)
         out, _ = process.communicate(timeout=60)
@@ -476,7 +476,7 @@ def test_sigterm_pauses_the_run_when_sigint_is_ignored(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     command = f"{sys.executable} -m roundel {' '.join(RUN)} & echo $! > pid; wait $!; echo $? > code"
     with subprocess.Popen(["sh", "-c", command], cwd=tmp_path) as shell:
-        until(lambda: begun(tmp_path), shell)
+        until(lambda: has_started(tmp_path), shell)
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGINT)
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
         assert shell.wait(timeout=60) == 0
@@ -490,7 +490,7 @@ def test_sigterm_pauses_the_run_when_sigint_is_ignored(tmp_path: Path) -> None:
 def test_ctrl_c_in_the_live_view_pauses_the_run(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     with Terminal(tmp_path, *RUN) as terminal:
-        until(lambda: begun(tmp_path), terminal.popen)
+        until(lambda: has_started(tmp_path), terminal.popen)
         terminal.until("Agent[2]/Agent")
         terminal.type(CTRL_C)
         assert terminal.end() == 130, terminal.seen
@@ -504,7 +504,7 @@ def test_ctrl_c_in_the_live_view_pauses_the_run(tmp_path: Path) -> None:
 def test_closing_the_terminal_pauses_the_run(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     with Terminal(tmp_path, *RUN) as terminal:
-        until(lambda: begun(tmp_path), terminal.popen)
+        until(lambda: has_started(tmp_path), terminal.popen)
         terminal.hang_up()
         assert terminal.popen.wait(timeout=60) == 130
     (row,) = runs(tmp_path)
@@ -553,7 +553,7 @@ def test_ctrl_d_leaves_a_question_open_and_other_branches_continue(tmp_path: Pat
     prepare(tmp_path, flow, {})
     with Terminal(tmp_path, *RUN) as terminal:
         terminal.until("> ")
-        until(lambda: begun(tmp_path), terminal.popen)
+        until(lambda: has_started(tmp_path), terminal.popen)
         terminal.type(CTRL_D)
         open_gate(tmp_path)
         assert terminal.end() == 4, terminal.seen
@@ -570,14 +570,14 @@ def test_interrupt_with_an_open_question_and_a_call_in_flight_pauses_the_run(tmp
     prepare(tmp_path, flow, {})
     with Terminal(tmp_path, *RUN) as terminal:
         terminal.until("> ")
-        until(lambda: begun(tmp_path), terminal.popen)
+        until(lambda: has_started(tmp_path), terminal.popen)
         terminal.type(CTRL_C)
         assert terminal.end() == 130, terminal.seen
     assert runs(tmp_path)[0]["status"] == "paused"
     assert roundel(tmp_path, "answer", "last", "yes").exit_code == 0
     open_gate(tmp_path)
     assert roundel(tmp_path, "resume", "last").exit_code == 0
-    assert begun(tmp_path) == ["B", "B"]
+    assert has_started(tmp_path) == ["B", "B"]
 
 
 def test_ctrl_c_at_the_input_prompt_creates_no_run(tmp_path: Path) -> None:
@@ -624,7 +624,7 @@ def test_ctrl_c_in_the_demo(tmp_path: Path) -> None:
 
 def test_interrupting_log_follow_does_not_interrupt_the_run(tmp_path: Path) -> None:
     stored_runs.prepare(tmp_path, opened=False)
-    with stored_runs.begun(tmp_path) as process:
+    with stored_runs.has_started(tmp_path) as process:
         with Process(tmp_path, "log", "last", "--follow") as looker:
             looker.until_running("Gate")
             interrupted(looker)

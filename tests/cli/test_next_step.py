@@ -105,9 +105,9 @@ def test_suggested_command_names_the_store(shell: Shell, store: str) -> None:
 def test_suggested_commands_lead_a_run_from_start_to_end(shell: Shell) -> None:
     ask = shell.run({"Writer": ["one", "two"]}, code=WAITING)
     assert ask == f"roundel answer {shell.last()}{shell.store}"
-    asked = shell(ask, DONE)
-    assert "OK, or what to change?" in asked.stdout
-    answer = next_of(asked)
+    complete = shell(ask, DONE)
+    assert "OK, or what to change?" in complete.stdout
+    answer = next_of(complete)
     assert answer == f"roundel answer {shell.last()} TEXT{shell.store}"
     answered = shell(f"{answer} --no-run", DONE)
     resume = next_of(answered)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.stored_runs import begun, open_gate, prepare, roundel, run, runs
+from tests.cli.stored_runs import has_started, open_gate, prepare, roundel, run, runs
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def test_pruning_makes_the_file_smaller(folder: Path) -> None:
 def test_run_fails_with_a_hint_when_its_store_disappears(tmp_path: Path, how: str) -> None:
     prepare(tmp_path, opened=False)
     store = tmp_path / ".roundel" / "runs.db"
-    with begun(tmp_path) as process:
+    with has_started(tmp_path) as process:
         if how == "deleted":
             shutil.rmtree(store.parent)
         else:
@@ -438,8 +438,8 @@ graph:
     (folder / "script.yaml").write_text(
         "Analyst: [{tool_calls: [{name: mean, arguments: {data: [1, 3]}}]}, done]\n"
     )
-    asked = run(folder)
-    assert asked.exit_code == 4, asked.stderr
+    complete = run(folder)
+    assert complete.exit_code == 4, complete.stderr
     assert "approve" in roundel(folder, "answer", "last").stdout
     slip = roundel(folder, "answer", "last", "aprove")
     assert slip.exit_code == 2 and "Say approve, reject" in slip.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.stored_runs import Process, begun, calls, open_gate, prepare, roundel, run, runs
+from tests.cli.stored_runs import Process, calls, has_started, open_gate, prepare, roundel, run, runs
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_killed_run_resumes_where_it_was(folder: Path) -> None:
-    with begun(folder) as process:
+    with has_started(folder) as process:
         process.popen.send_signal(signal.SIGKILL)
         process.end()
     (row,) = runs(folder)
@@ -39,7 +39,7 @@ def test_a_killed_run_resumes_where_it_was(folder: Path) -> None:
 
 
 def test_a_pause_lets_calls_in_flight_finish(folder: Path) -> None:
-    with begun(folder) as process:
+    with has_started(folder) as process:
         paused = roundel(folder, "pause", "last")
         assert paused.exit_code == 0, paused.output
         assert "roundel resume" in paused.stderr
@@ -56,7 +56,7 @@ def test_a_pause_lets_calls_in_flight_finish(folder: Path) -> None:
 
 
 def test_a_pause_is_resumed_before_it_takes_effect(folder: Path) -> None:
-    with begun(folder) as process:
+    with has_started(folder) as process:
         assert roundel(folder, "pause", "last").exit_code == 0
         resumed = roundel(folder, "resume", "last")
         assert resumed.exit_code == 0
@@ -67,7 +67,7 @@ def test_a_pause_is_resumed_before_it_takes_effect(folder: Path) -> None:
 
 
 def test_a_run_is_stopped_from_another_process(folder: Path) -> None:
-    with begun(folder) as process:
+    with has_started(folder) as process:
         stopped = roundel(folder, "stop", "last")
         assert (stopped.exit_code, "is stopped" in stopped.stderr) == (0, True)
         assert process.end() == 130
@@ -103,7 +103,7 @@ graph:
 
 
 def test_no_other_process_can_execute_a_run_meanwhile(folder: Path) -> None:
-    with begun(folder) as process:
+    with has_started(folder) as process:
         assert runs(folder)[0]["owner"] == f"process {process.popen.pid}"
         busy = roundel(folder, "resume", "last")
         assert busy.exit_code == 1
@@ -116,7 +116,7 @@ def test_no_other_process_can_execute_a_run_meanwhile(folder: Path) -> None:
 
 
 def test_log_follow_streams_until_the_run_ends(folder: Path) -> None:
-    with begun(folder) as process, Process(folder, "log", "last", "--follow") as looker:
+    with has_started(folder) as process, Process(folder, "log", "last", "--follow") as looker:
         looker.until_running("Gate")
         open_gate(folder)
         assert process.end() == 4
@@ -134,10 +134,10 @@ def test_a_question_is_answered_later_round_by_round(folder: Path) -> None:
     (row,) = runs(folder)
     assert f"run {row['run_id']}\n" in waiting.stderr
     assert waiting.stderr.endswith(f"next: roundel answer {row['run_id']}\n")
-    asked = roundel(folder, "answer", "last")
-    assert asked.exit_code == 0
-    assert "Writer[1]/Editor" in asked.stdout and "first draft" in asked.stdout
-    assert "OK, or what to change?" in asked.stdout
+    complete = roundel(folder, "answer", "last")
+    assert complete.exit_code == 0
+    assert "Writer[1]/Editor" in complete.stdout and "first draft" in complete.stdout
+    assert "OK, or what to change?" in complete.stdout
     assert roundel(folder, "answer", "last", "-", input="shorter\n").exit_code == 4
     recorded = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor", "--no-run")
     assert (recorded.exit_code, "next: roundel resume" in recorded.stderr) == (0, True)

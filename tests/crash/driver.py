@@ -94,7 +94,7 @@ def process(case: dict[str, Any], place: str, number: int) -> None:
     Path("result.json").write_text(json.dumps(told), encoding="utf-8")
 
 
-async def begun() -> bool:
+async def has_started() -> bool:
     """Whether there is a run already."""
     store = SqliteStore("runs.db", sync="normal")
     rows = await store.rows()
@@ -107,7 +107,7 @@ async def begun() -> bool:
 def command(case: dict[str, Any], place: str, number: int) -> None:
     """Ends the process, with the command's exit code."""
     os.chdir(case["folder"])
-    continues = asyncio.run(begun())
+    continues = asyncio.run(has_started())
     prepare(case, place, number, signal.SIGINT)
 
     def print_json(event: Any) -> None:

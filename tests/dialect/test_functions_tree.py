@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import roundel
-from tests.nodes.conversations import told, wants
+from tests.nodes.conversations import run_conversation, wants
 
 FILES = {
     "utils/catalog.py": "class Meta:\n    def __init__(self, text):\n        self.description = text\n",
@@ -91,14 +91,16 @@ def written(file: Path, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]
 def test_tools_are_found_next_to_the_folder_of_the_file(tree: Path) -> None:
     file = written(tree / "yaml_instance" / "flow.yaml", [agent("add", "twice")])
     assert roundel.check(file)[1].diagnostics == []
-    story = told(file, {"A": [wants("add", one=1, other=2), wants("twice", number=4), "done"]})
+    story = run_conversation(file, {"A": [wants("add", one=1, other=2), wants("twice", number=4), "done"]})
     assert story.results() == ["3", "8"]
 
 
 def test_all_functions_of_a_module_are_found(tree: Path) -> None:
     file = written(tree / "yaml_instance" / "flow.yaml", [agent("sums:All")])
     assert roundel.check(file)[1].diagnostics == []
-    story = told(file, {"A": [wants("add", one=1), wants("twice", number=4), wants("doubled"), "done"]})
+    story = run_conversation(
+        file, {"A": [wants("add", one=1), wants("twice", number=4), wants("doubled"), "done"]}
+    )
     assert story.results()[:2] == ["2", "8"]
     assert "there is no tool 'doubled'; there are: add, twice" in story.results()[2]
 
@@ -106,7 +108,7 @@ def test_all_functions_of_a_module_are_found(tree: Path) -> None:
 def test_a_function_is_taken_from_the_file_that_defines_it(tree: Path) -> None:
     file = written(tree / "yaml_instance" / "flow.yaml", [agent("doubled")])
     assert roundel.check(file)[1].diagnostics == []
-    assert told(file, {"A": [wants("doubled", number=4), "done"]}).results() == ["8"]
+    assert run_conversation(file, {"A": [wants("doubled", number=4), "done"]}).results() == ["8"]
 
 
 def test_functions_folder_next_to_the_file_wins(tree: Path) -> None:
@@ -114,7 +116,7 @@ def test_functions_folder_next_to_the_file_wins(tree: Path) -> None:
     own.mkdir(parents=True)
     (own / "sums.py").write_text("def add(one: int) -> int:\n    return -one\n")
     file = written(tree / "yaml_instance" / "flow.yaml", [agent("add")])
-    assert told(file, {"A": [wants("add", one=1), "done"]}).results() == ["-1"]
+    assert run_conversation(file, {"A": [wants("add", one=1), "done"]}).results() == ["-1"]
 
 
 def test_subgraph_uses_the_functions_of_the_outer_file(tree: Path) -> None:
@@ -122,7 +124,7 @@ def test_subgraph_uses_the_functions_of_the_outer_file(tree: Path) -> None:
     config = {"type": "file", "config": {"path": "inner.yaml"}}
     file = written(tree / "yaml_instance" / "flow.yaml", [{"id": "S", "type": "subgraph", "config": config}])
     assert roundel.check(file)[1].diagnostics == []
-    assert told(file, {"A": [wants("add", one=1), "done"]}).results() == ["2"]
+    assert run_conversation(file, {"A": [wants("add", one=1), "done"]}).results() == ["2"]
     assert roundel.check(tree / "yaml_instance" / "subgraphs" / "inner.yaml")[1].diagnostics == []
 
 
@@ -156,7 +158,7 @@ def test_a_module_that_cannot_be_imported_is_a_warning_with_the_cause(
         f"the tool '{name}' is not offered to the agent: cannot import 'functions."
     )
     assert cause in found.message
-    assert told(file, {"A": [wants("add", one=1), "done"]}).results() == ["2"]
+    assert run_conversation(file, {"A": [wants("add", one=1), "done"]}).results() == ["2"]
 
 
 def test_functions_folder_further_up_is_not_found(tree: Path) -> None:

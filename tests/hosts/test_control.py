@@ -55,14 +55,14 @@ class Work:
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
-        self.begun = asyncio.Event()
+        self.has_started = asyncio.Event()
         self.done = asyncio.Event()
         self.ran: list[str] = []
         self.graph = graph = roundel.Graph(start="A", end="C")
 
         @graph.function("A")
         async def a() -> str:
-            self.begun.set()
+            self.has_started.set()
             await self.go.wait()
             self.ran.append("A")
             self.done.set()
@@ -83,17 +83,17 @@ class Work:
 
 
 def run_with_store(story: Callable[[SqliteStore, Work], Awaitable[None]], path: Path) -> None:
-    async def told(store: SqliteStore) -> None:
+    async def run_story(store: SqliteStore) -> None:
         await story(store, Work())
 
-    asyncio.run(using(path / "runs.db", told))
+    asyncio.run(using(path / "runs.db", run_story))
 
 
 def test_pause_prevents_the_next_node_from_starting(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         host = await work.host(store)
         running = asyncio.create_task(host.run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         first = await store.request("run", "pause", {"reason": "lunch"})
         assert await outcome(store, first) == REQUEST_APPLIED
         work.go.set()
@@ -110,9 +110,9 @@ def test_pause_prevents_the_next_node_from_starting(tmp_path: Path) -> None:
 def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
-        wishes = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
-        assert [await outcome(store, number) for number in wishes] == [
+        await work.has_started.wait()
+        requests = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
+        assert [await outcome(store, number) for number in requests] == [
             REQUEST_APPLIED,
             "the run is not active; it is running",
             REQUEST_APPLIED,
@@ -127,7 +127,7 @@ def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) ->
 def test_stop_is_acknowledged_once_committed(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         number = await store.request("run", "stop", {})
         result = await running
         assert (result.status, work.ran) == ("stopped", [])
@@ -152,11 +152,11 @@ class Slow(SqliteStore):
         self.held_up = asyncio.Event()
         """Something is to be appended, and may not."""
 
-    async def append(self, claim: Claim, first: int, chunk: Chunk, *told: Any) -> None:
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *rest: Any) -> None:
         if not self.may_append.is_set():
             self.held_up.set()
         await self.may_append.wait()
-        await super().append(claim, first, chunk, *told)
+        await super().append(claim, first, chunk, *rest)
 
 
 def test_answer_is_acknowledged_only_after_its_commit(tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ def test_first_of_two_answers_wins(tmp_path: Path) -> None:
         running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=person))
         await asked.wait()
         (row,) = await store.rows()
-        wishes = [await store.request(row.id, "answer", body("H", text)) for text in ("one", "two")]
+        requests = [await store.request(row.id, "answer", body("H", text)) for text in ("one", "two")]
         typed.set()
         result = await running
-        outcomes = [await outcome(store, number) for number in wishes if await store.outcome(number)]
+        outcomes = [await outcome(store, number) for number in requests if await store.outcome(number)]
         answers = [fact for fact in await store.facts(row.id) if isinstance(fact, Answered)]
         assert len(answers) == 1
         assert result.output == answers[0].message.text
@@ -216,15 +216,15 @@ def test_first_of_two_answers_wins(tmp_path: Path) -> None:
 def test_inapplicable_request_is_refused_with_a_reason(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
-        wishes = [
+        await work.has_started.wait()
+        requests = [
             await store.request("run", "answer", body("Nowhere", "x")),
             await store.request("run", "answer", {"address": "A"}),
             await store.request("run", "resume", {}),
             await store.request("run", "unlock", {}),
         ]
-        told = [await outcome(store, number) for number in wishes]
-        assert told == [
+        outcomes = [await outcome(store, number) for number in requests]
+        assert outcomes == [
             "no such call is in flight at 'Nowhere'; it is running",
             "the request 'answer' cannot be read: Object missing required field `message`",
             "the run is not paused; it is running",
@@ -345,7 +345,7 @@ def test_run_with_unreadable_control_requests_is_released(tmp_path: Path) -> Non
 
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         number = await store.request("run", "pause", {})
         query(store.path, "UPDATE controls SET body = '{' WHERE no = ?", number)
         with pytest.raises(StoreError, match="Input data was truncated; the file is damaged"):
@@ -378,7 +378,7 @@ def test_lease_is_released_when_closing_fails(
 def test_stopping_a_live_run_reports_the_reason(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         await store.request("run", "stop", {"reason": "too dear"})
         result = await running
         assert (result.status, result.error) == ("stopped", "too dear")
@@ -391,11 +391,11 @@ def test_a_run_that_is_being_interrupted_can_be_stopped(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         graph = roundel.Graph(start=["A", "B"], end="A")
-        begun, ended, tidied = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        has_started, ended, tidied = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         @graph.function("A")
         async def slow_to_end() -> str:
-            begun.set()
+            has_started.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -409,7 +409,7 @@ def test_a_run_that_is_being_interrupted_can_be_stopped(tmp_path: Path) -> None:
             return ""
 
         running = asyncio.create_task(roundel.run_async(graph, "go", store=store))
-        await begun.wait()
+        await has_started.wait()
         running.cancel()
         await ended.wait()
         (row,) = await store.rows()

@@ -30,7 +30,7 @@ def test_pause_during_a_call_is_acknowledged_only_after_its_commit(tmp_path: Pat
         work, shown = Work(), list[roundel.Event]()
         host = await work.host(store, on_event=shown.append)
         running = asyncio.create_task(host.run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         before = list(shown)
         store.may_append.clear()
         number = await store.request("run", "pause", {"reason": "lunch"})
@@ -56,7 +56,7 @@ def test_run_cancelled_during_a_pause_commit_is_stopped_after_it(tmp_path: Path)
         store = Slow(tmp_path / "runs.db")
         work = Work()
         running = asyncio.create_task((await work.host(store)).run(()))
-        await work.begun.wait()
+        await work.has_started.wait()
         store.may_append.clear()
         await store.request("run", "pause", {})
         await store.held_up.wait()
@@ -107,10 +107,10 @@ def test_call_runs_in_a_single_task(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["swallows", "fails"])
 def test_stop_takes_effect_when_a_node_swallows_the_cancellation(how: str, tmp_path: Path) -> None:
-    begun = asyncio.Event()
+    has_started = asyncio.Event()
 
     async def a() -> str:
-        begun.set()
+        has_started.set()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -120,7 +120,7 @@ def test_stop_takes_effect_when_a_node_swallows_the_cancellation(how: str, tmp_p
 
     async def story(store: SqliteStore) -> None:
         running = asyncio.create_task(roundel.run_async(graph_of(a), "go", store=store))
-        await begun.wait()
+        await has_started.wait()
         (row,) = await store.rows()
         number = await store.request(row.id, "stop", {})
         result = await running

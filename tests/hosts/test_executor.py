@@ -11,7 +11,7 @@ import pytest
 import roundel
 from roundel import LoopMode
 from tests.deadline import Deadline
-from tests.nodes.conversations import told, wants
+from tests.nodes.conversations import run_conversation, wants
 
 RAISED: dict[str, BaseException] = {
     "StopIteration": StopIteration("no more"),
@@ -88,7 +88,9 @@ def outcome(kind: str, name: str, coroutine: bool) -> tuple[str, str]:
     call = raising(name, coroutine)
     if kind == "tool":
         graph = roundel.Graph(start="A", end="A", tools={"try": {"python": call}})
-        story = told(graph.node("A", "agent", tools=["try"]), {"A": [wants("try", _value=1), "done"]})
+        story = run_conversation(
+            graph.node("A", "agent", tools=["try"]), {"A": [wants("try", _value=1), "done"]}
+        )
         assert story.result.completed, story.result.error
         return "failed", story.results()[0]
     middleware = [Broken(call, kind)] if kind in HOOKS else []

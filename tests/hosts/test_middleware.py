@@ -302,10 +302,12 @@ def test_middleware_name_may_be_registered_or_an_entry_point(monkeypatch: pytest
         ("3", "an item of 'middleware' must be a mapping"),
     ],
 )
-def test_missing_middleware_is_reported_before_the_run(tmp_path: Path, middleware: str, told: str) -> None:
+def test_missing_middleware_is_reported_before_the_run(
+    tmp_path: Path, middleware: str, reported: str
+) -> None:
     with pytest.raises(roundel.WorkflowError) as raised:
         run_file(tmp_path, middleware)
-    assert told in str(raised.value)
+    assert reported in str(raised.value)
     assert "flow.yaml:1:" in str(raised.value)
 
 

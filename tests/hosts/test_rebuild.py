@@ -104,10 +104,10 @@ class Work:
 
 
 def on_answer(path: Path, story: Callable[[SqliteStore], Awaitable[T]]) -> T:
-    async def tell(store: SqliteStore) -> T:
+    async def run_story_on(store: SqliteStore) -> T:
         return await story(store)
 
-    return asyncio.run(using(path / "runs.db", tell))
+    return asyncio.run(using(path / "runs.db", run_story_on))
 
 
 async def newest(store: SqliteStore) -> tuple[str, str, list[Fact]]:
@@ -238,12 +238,12 @@ def test_without_a_journal_the_run_fails(error: BaseException) -> None:
 def test_without_a_journal_calls_in_flight_are_cancelled() -> None:
     work = Work(start="Start")
     cancelled: list[str] = []
-    begun = asyncio.Event()
+    has_started = asyncio.Event()
 
     @work.graph.function("Slow")
     async def slow() -> None:
         try:
-            begun.set()
+            has_started.set()
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.append("Slow")
@@ -255,7 +255,7 @@ def test_without_a_journal_calls_in_flight_are_cancelled() -> None:
 
     @work.graph.function("Wait")
     async def wait(text: str) -> str:
-        await begun.wait()
+        await has_started.wait()
         return text
 
     work.graph.edge("Start", "Slow").edge("Start", "Wait").edge("Wait", "Call")

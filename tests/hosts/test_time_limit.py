@@ -10,7 +10,7 @@ import pytest
 
 import roundel
 from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
-from tests.nodes.conversations import told, wants
+from tests.nodes.conversations import run_conversation, wants
 
 BLOCKED = "no answer after 0.05 seconds: the event loop was blocked until "
 
@@ -71,7 +71,7 @@ def test_tool_blocking_past_its_timeout_fails() -> None:
     tools = {"blocks": {"python": blocks, "timeout": 0.05}, "goes_on": {"python": goes_on, "timeout": 0.05}}
     graph = roundel.Graph(start="A", end="A", tools=tools).node("A", "agent", tools=list(tools))
     one, other = wants("blocks", _message=1), wants("goes_on", _message=1)
-    story = told(graph, {"A": [one, other, "done"]})
+    story = run_conversation(graph, {"A": [one, other, "done"]})
     first, second = story.results()
     assert first.startswith(BLOCKED)
     assert second == "no answer after 0.05 seconds; it did not end when it was cancelled"

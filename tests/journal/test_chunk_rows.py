@@ -116,14 +116,14 @@ def test_rejected_append_in_a_batch_does_not_affect_the_others(tmp_path: Path) -
         claims = await create_runs(store, 20)
         query(path, "UPDATE runs SET fence = fence + 1 WHERE id = 'run3'")
         before = store.commits
-        told = await asyncio.gather(
+        reported = await asyncio.gather(
             *(append(store, claim, 2 if claim.run_id == "run7" else 1) for claim in claims),
             return_exceptions=True,
         )
         assert store.commits == before + 1
-        assert [number for number, failure in enumerate(told) if failure] == [3, 7]
-        assert isinstance(told[3], Fenced)
-        assert "run run7 has 1 facts where 2 should be" in str(told[7])
+        assert [number for number, failure in enumerate(reported) if failure] == [3, 7]
+        assert isinstance(reported[3], Fenced)
+        assert "run run7 has 1 facts where 2 should be" in str(reported[7])
         assert [row.facts for row in await store.rows()] == [
             1 if number in (3, 7) else 2 for number in reversed(range(20))
         ]
@@ -135,8 +135,8 @@ def test_appends_after_a_lost_one_are_rejected(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim, _ = await create_runs(store, 2)
         lost = (append(store, claim, first) for first in range(2, 8))
-        told = await asyncio.gather(*lost, return_exceptions=True)
-        assert all("has 1 facts where" in str(failure) for failure in told)
+        reported = await asyncio.gather(*lost, return_exceptions=True)
+        assert all("has 1 facts where" in str(failure) for failure in reported)
         assert await store.facts("run0") == [STARTED]
 
     asyncio.run(using(tmp_path / "runs.db", story))

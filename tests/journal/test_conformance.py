@@ -56,7 +56,7 @@ STORES = {"sqlite": sqlite, "in memory": in_memory}
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
     """Tells a story with an empty store; what was opened is closed afterwards."""
 
-    async def tell(story: Story) -> None:
+    async def run_story_on(story: Story) -> None:
         opener = STORES[request.param](tmp_path)
         async with AsyncExitStack() as opened:
 
@@ -67,7 +67,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 
             await story(open_store)
 
-    return lambda story: asyncio.run(tell(story))
+    return lambda story: asyncio.run(run_story_on(story))
 
 
 async def facts(store: Store, run_id: str = "run", after: int = 0) -> list[Fact]:

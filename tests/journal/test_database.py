@@ -75,8 +75,10 @@ def test_store_below_a_dangling_link_is_rejected(tmp_path: Path) -> None:
     """A link to where it would be mounted, for its folder and for the file itself."""
     (tmp_path / "drive").symlink_to("/missing/drive")
     path = tmp_path / "drive/runs.db"
-    told = f"{path}: {tmp_path}/drive is a link to /missing/drive, which is not there; use another --store"
-    assert refused(path) == told
+    reported = (
+        f"{path}: {tmp_path}/drive is a link to /missing/drive, which is not there; use another --store"
+    )
+    assert refused(path) == reported
     (tmp_path / "runs.db").symlink_to("/missing/drive/runs.db")
     assert "is a link to /missing/drive/runs.db, which is not there" in refused(tmp_path / "runs.db")
     assert not Path("/missing").exists()
@@ -85,9 +87,9 @@ def test_store_below_a_dangling_link_is_rejected(tmp_path: Path) -> None:
 def test_store_in_an_uncreatable_folder_is_rejected() -> None:
     """Linux has a place where even root may not: no folder can be made there."""
     path = Path("/proc/self/nothing/runs.db" if Path("/proc/self").exists() else "/dev/null/x/runs.db")
-    told = refused(path)
-    assert told.startswith(f"{path}: ")
-    assert told.endswith("use another --store")
+    reported = refused(path)
+    assert reported.startswith(f"{path}: ")
+    assert reported.endswith("use another --store")
 
 
 def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def without_hint(stderr: str) -> str:
 
 
 @pytest.fixture
-def kept(public: Path) -> Path:
+def stored_file(public: Path) -> Path:
     """A store with one run, in such a folder."""
     (public / "short.yaml").write_text(FLOW)
     (public / "script.yaml").write_text(SCRIPT)
@@ -129,21 +131,22 @@ def kept(public: Path) -> Path:
     return store
 
 
-def test_unreadable_store_or_folder_is_reported(kept: Path) -> None:
-    kept.chmod(0o000)
-    done = roundel_as_other_user(kept, "runs")
+def test_unreadable_store_or_folder_is_reported(stored_file: Path) -> None:
+    stored_file.chmod(0o000)
+    done = roundel_as_other_user(stored_file, "runs")
     assert done.returncode == 1
     assert (
         without_hint(done.stderr)
-        == f"Error: {kept}: permission denied: runs.db may not be read; use another --store\n"
+        == f"Error: {stored_file}: permission denied: runs.db may not be read; use another --store\n"
     )
-    kept.chmod(0o644)
-    kept.parent.chmod(0o000)
+    stored_file.chmod(0o644)
+    stored_file.parent.chmod(0o000)
     for command in (("runs",), ("log", "last"), ("stop", "last")):
-        done = roundel_as_other_user(kept, *command)
+        done = roundel_as_other_user(stored_file, *command)
         assert (done.returncode, done.stdout) == (1, "")
-        told = f"Error: {kept}: permission denied: {kept.parent} may not be entered; use another --store\n"
-        assert without_hint(done.stderr) == told
+        problem = f"permission denied: {stored_file.parent} may not be entered"
+        reported = f"Error: {stored_file}: {problem}; use another --store\n"
+        assert without_hint(done.stderr) == reported
 
 
 def test_unwritable_folder_is_reported(public: Path) -> None:
@@ -359,49 +362,49 @@ def close_to_others(store: Path) -> None:
     store.parent.chmod(0o555)
 
 
-def test_read_only_store_can_be_read(kept: Path) -> None:
-    close_to_others(kept)
-    before = snapshot(kept.parent)
+def test_read_only_store_can_be_read(stored_file: Path) -> None:
+    close_to_others(stored_file)
+    before = snapshot(stored_file.parent)
     for command in LOOKS:
-        done = roundel_as_other_user(kept, *command)
+        done = roundel_as_other_user(stored_file, *command)
         assert not done.returncode, done.stderr
-    assert "completed" in roundel_as_other_user(kept, "runs").stdout
-    assert snapshot(kept.parent) == before
+    assert "completed" in roundel_as_other_user(stored_file, "runs").stdout
+    assert snapshot(stored_file.parent) == before
 
 
-def test_read_only_store_rejects_writes(kept: Path) -> None:
-    close_to_others(kept)
-    before = snapshot(kept.parent)
-    files = (str(kept.parent / "short.yaml"), "--script", str(kept.parent / "script.yaml"))
+def test_read_only_store_rejects_writes(stored_file: Path) -> None:
+    close_to_others(stored_file)
+    before = snapshot(stored_file.parent)
+    files = (str(stored_file.parent / "short.yaml"), "--script", str(stored_file.parent / "script.yaml"))
     forget = ("memory", "forget", "--group", "a", "--all")
     for command in (("run", *files, "-i", "go"), ("prune", "last", "--keep", "nothing"), forget):
-        done = roundel_as_other_user(kept, *command)
+        done = roundel_as_other_user(stored_file, *command)
         assert (done.returncode, done.stdout) == (1, "")
         assert (
-            f"Error: {kept}: permission denied: runs.db may not be written; use another --store"
+            f"Error: {stored_file}: permission denied: runs.db may not be written; use another --store"
             in done.stderr
         )
         assert "Traceback" not in done.stderr
-    assert snapshot(kept.parent) == before
+    assert snapshot(stored_file.parent) == before
 
 
-def left_open(kept: Path, *, index: bool) -> Path:
+def left_open(stored_file: Path, *, index: bool) -> Path:
     """A copy of a store whose process was killed, so that its newest run is in the log alone."""
-    folder = Path(tempfile.mkdtemp(dir=kept.parent))
+    folder = Path(tempfile.mkdtemp(dir=stored_file.parent))
     folder.chmod(0o777)
 
     async def story(store: SqliteStore) -> None:
         await store.create(new("newest"), chunk(STARTED))
         for end in ("", "-wal", "-shm") if index else ("", "-wal"):
-            shutil.copy(f"{kept}{end}", folder)
+            shutil.copy(f"{stored_file}{end}", folder)
 
-    asyncio.run(using(kept, story))
-    return folder / kept.name
+    asyncio.run(using(stored_file, story))
+    return folder / stored_file.name
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_read_only_store_includes_its_write_ahead_log(kept: Path, index: bool) -> None:
-    store = left_open(kept, index=index)
+def test_read_only_store_includes_its_write_ahead_log(stored_file: Path, index: bool) -> None:
+    store = left_open(stored_file, index=index)
     close_to_others(store)
     before = snapshot(store.parent)
     done = roundel_as_other_user(store, "runs")
@@ -410,19 +413,19 @@ def test_read_only_store_includes_its_write_ahead_log(kept: Path, index: bool) -
     assert snapshot(store.parent) == before
 
 
-def test_read_only_store_without_tables_reads_as_empty(kept: Path) -> None:
+def test_read_only_store_without_tables_reads_as_empty(stored_file: Path) -> None:
     """The process that created it was killed between the mark and the tables."""
-    kept.unlink()
-    query(kept, f"PRAGMA application_id = {APPLICATION_ID}")
-    close_to_others(kept)
-    before = snapshot(kept.parent)
-    done = roundel_as_other_user(kept, "runs", "--json")
+    stored_file.unlink()
+    query(stored_file, f"PRAGMA application_id = {APPLICATION_ID}")
+    close_to_others(stored_file)
+    before = snapshot(stored_file.parent)
+    done = roundel_as_other_user(stored_file, "runs", "--json")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert snapshot(kept.parent) == before
+    assert snapshot(stored_file.parent) == before
     assert not list(Path(tempfile.gettempdir()).glob("roundel-*/runs.db"))
 
 
-def test_read_only_reader_sees_concurrent_writes(kept: Path) -> None:
+def test_read_only_reader_sees_concurrent_writes(stored_file: Path) -> None:
     """It may not write; another user may, and does."""
     code = f"""
 import asyncio, codecs, os, sys
@@ -441,12 +444,15 @@ async def main():
 
 asyncio.run(main())
 """
-    with closing(sqlite3.connect(f"{kept}.warm")):
+    with closing(sqlite3.connect(f"{stored_file}.warm")):
         pass
-    kept.chmod(0o644 if os.getuid() == 0 else 0o444)
-    kept.parent.chmod(0o755)
+    stored_file.chmod(0o644 if os.getuid() == 0 else 0o444)
+    stored_file.parent.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(kept)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(stored_file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as reader:
         assert reader.stdin is not None and reader.stdout is not None
         assert reader.stdout.readline() == "1\n"
@@ -458,9 +464,9 @@ asyncio.run(main())
             reader.stdin.flush()
             assert await asyncio.to_thread(reader.stdout.readline) == "2\n"
 
-        kept.chmod(0o644)
-        asyncio.run(using(kept, story))
-        asyncio.run(using(kept, lambda store: store.create(new("third"), chunk(STARTED))))
+        stored_file.chmod(0o644)
+        asyncio.run(using(stored_file, story))
+        asyncio.run(using(stored_file, lambda store: store.create(new("third"), chunk(STARTED))))
         reader.stdin.write("\n")
         reader.stdin.flush()
         assert reader.stdout.readline() == "3\n"
@@ -643,7 +649,7 @@ def test_append_to_a_deleted_run_raises_gone_not_fenced(tmp_path: Path) -> None:
         ("UPDATE pins SET body = 'x'", lambda store: store.pinned("run"), "was started with cannot be read"),
         (
             "INSERT INTO kept VALUES (1, 1, 'x')",
-            lambda store: store.kept("run"),
+            lambda store: store.stored_file("run"),
             "is left of run run cannot be read",
         ),
         (
@@ -662,6 +668,6 @@ def test_damaged_file_raises_store_error(tmp_path: Path, damage: str, work: Any,
     path = tmp_path / "runs.db"
     asyncio.run(using(path, add))
     query(path, damage)
-    told = refused(path, work)
-    assert said in told
-    assert "the file is damaged" in told
+    reported = refused(path, work)
+    assert said in reported
+    assert "the file is damaged" in reported

@@ -88,8 +88,8 @@ def test_full_disk_ends_the_run_and_it_can_be_resumed(
 ) -> None:
     loop = Loop()
     path = tmp_path / "runs.db"
-    told = r"runs.db: database or disk is full; make room; .* continues with `roundel resume`"
-    with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=told):
+    reported = r"runs.db: database or disk is full; make room; .* continues with `roundel resume`"
+    with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=reported):
         asyncio.run(using(path, loop.run))
     rounds = len(loop.said)
     assert 3 < rounds < ROUNDS
@@ -186,8 +186,8 @@ def test_locked_database_ends_the_run_and_it_can_be_resumed(tmp_path: Path) -> N
                 holder.execute("BEGIN IMMEDIATE")
 
         loop = Loop(disturb=hold)
-        told = "runs.db: database is locked; another program has locked it; try again when it is done"
-        with pytest.raises(StoreError, match=told):
+        reported = "runs.db: database is locked; another program has locked it; try again when it is done"
+        with pytest.raises(StoreError, match=reported):
             asyncio.run(using(path, loop.run, busy_seconds=0.05))
         assert loop.said == [1, 2, 3, 4, 5]
         holder.execute("ROLLBACK")
@@ -230,8 +230,8 @@ def test_truncated_write_ahead_log_is_recovered(tail: str, tmp_path: Path) -> No
     asyncio.run(using(tmp_path / "runs.db", story))
     log = copy.with_name("runs.db-wal")
     content = log.read_bytes()
-    torn = {"garbage": content + os.urandom(3000), "cut in a page": content[:-1000]}
-    log.write_bytes(torn.get(tail, content[: -(4096 + 10)]))
+    corrupted = {"garbage": content + os.urandom(3000), "cut in a page": content[:-1000]}
+    log.write_bytes(corrupted.get(tail, content[: -(4096 + 10)]))
 
     async def later(store: SqliteStore) -> None:
         (row,) = await store.rows()
@@ -388,9 +388,9 @@ def test_only_one_of_two_processes_resumes_a_run(tmp_path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        told = sorted(process.communicate()[0] for process in both)
-        assert re.match(rf"busy: another process (owns|executes) run {name}\b", told[0])
-        assert told[1] == "completed\n"
+        reported = sorted(process.communicate()[0] for process in both)
+        assert re.match(rf"busy: another process (owns|executes) run {name}\b", reported[0])
+        assert reported[1] == "completed\n"
 
     async def look(store: SqliteStore) -> None:
         for row in await store.rows():

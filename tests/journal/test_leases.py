@@ -73,14 +73,14 @@ Story = Callable[[Machine], Awaitable[None]]
 
 
 def run_with_machine(path: Path, story: Story) -> None:
-    async def told() -> None:
+    async def run_story() -> None:
         machine = Machine(path / "runs.db")
         try:
             await story(machine)
         finally:
             await machine.close()
 
-    asyncio.run(told())
+    asyncio.run(run_story())
 
 
 async def is_owned(store: SqliteStore) -> bool:

@@ -85,7 +85,7 @@ def test_write_ahead_log_of_a_single_run_stays_bounded(
         ),
     ],
 )
-def test_damage_is_reported_with_its_location(damage: str, told: str, tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_location(damage: str, reported: str, tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         for first in (1, 2):
@@ -98,7 +98,7 @@ def test_damage_is_reported_with_its_location(damage: str, told: str, tmp_path: 
     path = tmp_path / "runs.db"
     asyncio.run(using(path, write))
     query(path, damage.replace("first", "place % (1 << 32)"))
-    with pytest.raises(StoreError, match=f"runs.db: run run cannot be read {told}.*use a copy of it"):
+    with pytest.raises(StoreError, match=f"runs.db: run run cannot be read {reported}.*use a copy of it"):
         asyncio.run(using(path, read))
 
 

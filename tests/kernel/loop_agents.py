@@ -116,7 +116,7 @@ def texts_of(messages: list[Said]) -> list[str]:
     return [text for _, text in messages]
 
 
-def said(texts: list[str]) -> list[Said]:
+def reply_text(texts: list[str]) -> list[Said]:
     return [("assistant", text) for text in texts]
 
 
@@ -154,7 +154,7 @@ class Maker:
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
             place.run(name)
-            return said([place.say(name, inputs, inputs)])
+            return reply_text([place.say(name, inputs, inputs)])
 
         if kind == "agent" and self.tools and self.pick(True, True, False):
             return self.tool_user(name)
@@ -177,19 +177,19 @@ class Maker:
                     ("tool", used) for used in use(place, inputs, tools, f"{place.stem}{name}[{number}]/")
                 ]
                 text = place.say(name, inputs, seen)
-            return said([text if text.strip() else ""])  # no answer is an empty message
+            return reply_text([text if text.strip() else ""])  # no answer is an empty message
 
         def use(place: Place, inputs: list[Said], tools: list[str], at: str) -> list[str]:
-            told = []
+            events_of_node = []
             for number, tool in enumerate(tools):
                 same = tools[:number].count(tool)
                 address = at + tool + (f"#{same + 1}" if same else "")
-                told.append(f"{'broken' if tool == BAD_TOOL else 'done'} at {address}")
+                events_of_node.append(f"{'broken' if tool == BAD_TOOL else 'done'} at {address}")
                 if number < width:
-                    place.record(address, name, inputs, told[-1:])
+                    place.record(address, name, inputs, events_of_node[-1:])
                 else:
-                    told[-1] = f"not called: only {width} calls are allowed at once"
-            return told
+                    events_of_node[-1] = f"not called: only {width} calls are allowed at once"
+            return events_of_node
 
         config = {"tools": list(TOOLS), "max_tool_calls": limit, "max_calls_per_round": width}
         return Piece({"id": name, "type": "agent", "config": config}, play)
@@ -265,7 +265,7 @@ class Maker:
                 place.record(at + gate, gate, sent(inputs), [message] if number == count else [])
             place.run(done)
             place.record(place.prefix + done, done, user([message]), [message])
-            return said([message])
+            return reply_text([message])
 
         nodes = [again.written, {"id": gate, "type": "loop_counter", "config": counter}]
         nodes.append({"id": done, "type": "passthrough", "config": {}})
@@ -412,7 +412,7 @@ class Loop:
         except StopIteration:
             text = f"The loop ended after {done} rounds without its condition being met."
             notice = [("system", text)]
-        return notice + said(texts_of(self.last) or [""])
+        return notice + reply_text(texts_of(self.last) or [""])
 
     def continues(self, done: int) -> bool:
         mode: str = self.strategy["mode"]
@@ -516,8 +516,8 @@ class Loop:
     def gathered(self, given: list[list[str]]) -> list[Said]:
         results = [structured(texts[-1]) if texts else None for texts in given]
         if self.strategy["gather"]:
-            return said([json.dumps(results, ensure_ascii=False)])
-        return said((given[-1] if given else []) or [""])
+            return reply_text([json.dumps(results, ensure_ascii=False)])
+        return reply_text((given[-1] if given else []) or [""])
 
 
 def case(seed: int, tools: bool = False) -> tuple[dict[str, Any], str, Script, Play]:

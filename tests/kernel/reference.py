@@ -129,7 +129,7 @@ def _keyword_holds(config: dict[str, Any], text: str) -> bool:
     required, forbidden = _as_list(config.get("any")), _as_list(config.get("none"))
     patterns = _as_list(config.get("regex"))
 
-    def said(word: str) -> bool:
+    def reply_text(word: str) -> bool:
         if word == "":
             return False
         if config.get("word", False):
@@ -137,9 +137,9 @@ def _keyword_holds(config: dict[str, Any], text: str) -> bool:
             return re.search(pattern, text, 0 if exact else re.IGNORECASE) is not None
         return word in text if exact else word.lower() in text.lower()
 
-    if any(said(word) for word in forbidden):
+    if any(reply_text(word) for word in forbidden):
         return False
-    if any(said(word) for word in required):
+    if any(reply_text(word) for word in required):
         return True
     if any(re.search(pattern, text, 0 if exact else re.IGNORECASE) for pattern in patterns):
         return True
@@ -332,7 +332,7 @@ class _Run:
         self.waiting: dict[str, list[_Delivery]] = {node: [] for node in self.nodes}
         self.marks: set[str] = set()
         self.counts: dict[str, int] = dict.fromkeys(self.nodes, 0)
-        self.said: dict[str, list[str]] = {node: [] for node in self.nodes}
+        self.reply_text: dict[str, list[str]] = {node: [] for node in self.nodes}
         self.runs: dict[str, int] = {}
         self.calls: dict[str, int] = {}
         self.asked: dict[str, int] = {}
@@ -356,8 +356,8 @@ class _Run:
 
     def result(self) -> str:
         for node in _as_list(self.graph.get("end")):
-            if self.said[node]:
-                return self.said[node][-1]
+            if self.reply_text[node]:
+                return self.reply_text[node][-1]
         return ""
 
     def trace(self, status: str, output: str) -> Trace:
@@ -417,7 +417,7 @@ class _Run:
         self.here, self.seen = (address, f"{path}.{label}[" if path else f"{label}["), []
         outputs = self.actions[self.nodes[node]["type"]](node, inputs)
         self.runs[node] = self.runs.get(node, 0) + 1
-        self.said[node] += [message.text for message in outputs]
+        self.reply_text[node] += [message.text for message in outputs]
         self.record(address, node, inputs + self.seen, outputs)
         self.remember(node, inputs, outputs)
         return self.deliver(node, place, outputs)
@@ -504,7 +504,7 @@ class _Run:
 
     def tools(self, node: str, inputs: list[_Message], names: list[str], at: str) -> list[_Message]:
         """One round of tools; what the model is told of each, in the order in which it asked."""
-        told, width = [], self.config(node).get("max_calls_per_round", 16)
+        events_of_node, width = [], self.config(node).get("max_calls_per_round", 16)
         for number, name in enumerate(names):
             same = names[:number].count(name)
             address = f"{at}{_label(name)}" + (f"#{same + 1}" if same else "")
@@ -512,8 +512,8 @@ class _Run:
                 text = f"not called: only {width} calls are allowed at once"
             else:
                 text = self.tool(node, inputs, name, address)
-            told.append(_Message("tool", text))
-        return told
+            events_of_node.append(_Message("tool", text))
+        return events_of_node
 
     def tool(self, node: str, inputs: list[_Message], name: str, address: str) -> str:
         if name in self.config(node).get("approval", ()):

@@ -76,7 +76,7 @@ class Simulator:
         return self.clock
 
     def start(self, text: str, intercepts: InterceptPoints = InterceptPoints()) -> Self:  # noqa: B008 (it is frozen)
-        self.tell(Started("run", (Message(text),), self.now(), intercepts))
+        self.apply(Started("run", (Message(text),), self.now(), intercepts))
         return self
 
     def resume(self, journal: Iterable[bytes]) -> Self:
@@ -86,7 +86,7 @@ class Simulator:
         self.clock += 0.25 * len(self.journal)
         return self
 
-    def tell(self, fact: Fact) -> None:
+    def apply(self, fact: Fact) -> None:
         line = encode_fact(fact)
         commands, events = step(self.state, decode_fact(line))
         self.journal.append(with_decisions(line, self.state.decisions.made))
@@ -100,7 +100,7 @@ class Simulator:
     def finish(self) -> Self:
         while self.in_flight:
             command = self.in_flight.pop(self.choose(len(self.in_flight)))
-            self.tell(self.answer(command))
+            self.apply(self.answer(command))
         return self
 
     def answer(self, command: Command) -> Fact:
@@ -118,7 +118,7 @@ class Simulator:
         if isinstance(command, Call) and isinstance(command.state, ModelCall):
             return self._reply(command, command.state)
         if isinstance(command, Ask) or node.kind.speaks:
-            text = self.said(node.id, command.ordinal, command.inputs)
+            text = self.reply_text(node.id, command.ordinal, command.inputs)
             outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))
         else:
             try:
@@ -145,7 +145,7 @@ class Simulator:
 
     def _reply(self, call: Call, question: ModelCall) -> Fact:
         name = self.plan.sites[call.site].id
-        text = self.said(name, call.ordinal, call.inputs)
+        text = self.reply_text(name, call.ordinal, call.inputs)
         results = [result.text for exchange in question.exchanges for result in exchange.results]
         self._keep(call, [*_pairs(call), *(("tool", result) for result in results)], text)
         if text.startswith(FAILS):
@@ -165,7 +165,7 @@ class Simulator:
         return Finished(call.address, Outcome(state=result), self.now())
 
     def _allow(self, ask: Ask, tool: str) -> Fact:
-        text = self.said(f"{self.plan.sites[ask.site].id}/{tool}", ask.ordinal, ())
+        text = self.reply_text(f"{self.plan.sites[ask.site].id}/{tool}", ask.ordinal, ())
         self._keep(ask, _pairs(ask), text)
         return Answered(ask.address, Message(text), self.now())
 
@@ -173,7 +173,7 @@ class Simulator:
         node = self.plan.sites[command.site]
         self.executions.append(Execution(command.address, node.id, tuple(inputs), (text,)))
 
-    def said(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
+    def reply_text(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
         replies = self.script.get(name)
         if replies:
             return replies[min(ordinal, len(replies) - 1)]

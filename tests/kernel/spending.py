@@ -65,7 +65,7 @@ class Spender(Simulator):
 
     def unlock(self, **given: Any) -> Spender:
         """Unlocks it as another process would: from its snapshot, or from its facts."""
-        self.tell(unlocked(self.now(), **given))
+        self.apply(unlocked(self.now(), **given))
         return self
 
     def thawed(self, plan: Plan) -> Spender:

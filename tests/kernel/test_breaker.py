@@ -96,7 +96,7 @@ def test_dead_loop_event_holds_the_evidence() -> None:
     assert data["novelty"] == [0, 0, 0, 0]
     assert (data["stale_rounds"], data["threshold"]) == (2, 0.1)
     assert data["guard"] == "Guard"
-    assert [said["text"] for said in data["messages"]] == [one, other, one, other]
+    assert [reply_text["text"] for reply_text in data["messages"]] == [one, other, one, other]
     last = data["messages"][-1]
     assert (last["address"], last["repeats"], last["changed"]) == ("A0[3]/A1", "A0[2]/A1", [])
     lock = run.state.lock
@@ -110,7 +110,10 @@ def test_evidence_names_the_repeated_message_and_the_difference() -> None:
     texts = [f"I have asked {name} to look at it once more." for name in ("Ann", "Ben", "Clara", "David")]
     [event] = tripped(run_script(agent_ring(30), {"A0": texts}))
     assert event.address == "A0[4]"
-    shown = [(said["address"], said["repeats"], said["changed"]) for said in event.data["messages"]]
+    shown = [
+        (reply_text["address"], reply_text["repeats"], reply_text["changed"])
+        for reply_text in event.data["messages"]
+    ]
     assert shown == [
         ("A0[2]/A0", "A0[1]/A0", [["Ann", "Ben"]]),
         ("A0[3]/A0", "A0[2]/A0", [["Ben", "Clara"]]),
@@ -207,7 +210,7 @@ def test_dead_loop_detection_does_not_depend_on_completion_order(quick: int) -> 
     run = Simulator(plan, script, lambda count: quick % count).start("go").finish()
     [event] = tripped(run)
     assert event.address == "In[5]"
-    assert [said["node"] for said in event.data["messages"]] == ["A", "B", "A", "B"]
+    assert [reply_text["node"] for reply_text in event.data["messages"]] == ["A", "B", "A", "B"]
 
 
 def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
@@ -222,7 +225,7 @@ def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
     run = Simulator(plan_of({"breaker": {"timeout": False}, "graph": graph}), {"A0": [SAME]}).start("go")
     most = 0
     while run.in_flight:
-        run.tell(run.answer(run.in_flight.pop()))
+        run.apply(run.answer(run.in_flight.pop()))
         assert run.state.root is not None
         most = max([most, *(len(history.current_messages) for history in run.state.root.histories.values())])
     [event] = tripped(run)
@@ -339,7 +342,7 @@ def test_waiting_for_human_input_does_not_count_as_working_time() -> None:
     while run.in_flight:
         command = run.in_flight.pop()
         run.clock += 1000 if command.address.endswith("A0") else 0
-        run.tell(run.answer(command))
+        run.apply(run.answer(command))
     assert run.state.status == "completed"
 
 

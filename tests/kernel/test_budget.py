@@ -177,10 +177,10 @@ def test_agent_reserve_follows_from_max_tokens(config: Dict, reserved: int) -> N
 def test_failed_call_releases_its_reservation() -> None:
     run = Spender(plan_of(known(wide(3, limits={"tokens": 300, "model_calls": 9}), 100)), {}).start("go")
     while len(run.in_flight) < 3:
-        run.tell(run.answer(run.in_flight.pop(0)))
+        run.apply(run.answer(run.in_flight.pop(0)))
     budget = next(iter(run.state.root.budgets.values()))  # type: ignore[union-attr]
     assert budget.reserved["tokens"] == 300
-    run.tell(Failed(run.in_flight.pop().address, "no", run.now()))
+    run.apply(Failed(run.in_flight.pop().address, "no", run.now()))
     assert budget.reserved["tokens"] == 200
     run.finish()
     assert (budget.reserved["tokens"], budget.spent["tokens"]) == (0, 200)
@@ -272,7 +272,7 @@ def test_random_runs_never_exceed_a_budget(block: int) -> None:
             plan = plan_of(known(workflow, most) if sure else workflow)
             run = Spender(plan, {}, size, Random(seed).randrange).start("go")
             while run.in_flight:
-                run.tell(run.answer(run.in_flight.pop(run.choose(len(run.in_flight)))))
+                run.apply(run.answer(run.in_flight.pop(run.choose(len(run.in_flight)))))
                 for budget in _budgets(run):
                     slack = 0 if sure else most * run.max_in_flight
                     assert budget.spent["tokens"] <= budget.limits["tokens"] + slack, (seed, sure)

@@ -149,7 +149,7 @@ def stopping() -> Simulator:
 def finish(run: Simulator, address: str) -> None:
     [command] = [other for other in run.in_flight if other.address == address]
     run.in_flight.remove(command)
-    run.tell(run.answer(command))
+    run.apply(run.answer(command))
 
 
 def in_flight(run: Simulator) -> list[str]:
@@ -187,10 +187,10 @@ def test_pause_prevents_the_next_round_of_a_loop_agent() -> None:
     config = {"body": {"id": "W", "type": "agent"}, "strategy": {"mode": "count", "max": 2}}
     graph = {"nodes": [{"id": "Twice", "type": "loop_agent", "config": config}], "start": "Twice"}
     run = Simulator(plan_of({"graph": graph}), {"W": ["one", "two"]}).start("go")
-    run.tell(Paused("lunch", run.now()))
+    run.apply(Paused("lunch", run.now()))
     finish(run, "Twice[1]/W")
     assert (run.state.status, in_flight(run)) == ("paused", [])
-    run.tell(Resumed(run.now()))
+    run.apply(Resumed(run.now()))
     assert in_flight(run) == ["Twice[2]/W"]
     finish(run, "Twice[2]/W")
     assert (run.state.status, run.state.summary()["output"]) == ("completed", "two")

@@ -111,13 +111,13 @@ def test_an_output_has_no_effect_before_middleware_has_seen_it() -> None:
         }
     )
     run = Simulator(plan, {"A": ["raw"]}).start("go", InterceptPoints(after=("A",)))
-    run.tell(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert [message.text for message in intercept.messages or ()] == ["raw"]
     assert [message.text for message in intercept.inputs] == ["go"]
-    told = (("warning", {"message": "raw"}),)
-    run.tell(Intercepted("A", run.now(), (Message("done", "assistant"),), told))
+    events_of_node = (("warning", {"message": "raw"}),)
+    run.apply(Intercepted("A", run.now(), (Message("done", "assistant"),), events_of_node))
     call = only(run)
     assert isinstance(call, Call)
     assert call.address == "B"
@@ -134,7 +134,7 @@ def test_a_veto_before_a_node_fails_it_without_running_it(kind: str) -> None:
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert intercept.messages is None
-    run.tell(Failed("A", "vetoed", run.now()))
+    run.apply(Failed("A", "vetoed", run.now()))
     assert run.state.status == "failed"
     assert run.state.error == "A: vetoed"
     assert not run.executions
@@ -142,8 +142,8 @@ def test_a_veto_before_a_node_fails_it_without_running_it(kind: str) -> None:
 
 def test_veto_after_a_node_fails_it_and_counts_its_usage() -> None:
     run = Simulator(one(), {"A": ["raw"]}).start("go", InterceptPoints(after=("A",)))
-    run.tell(run.answer(only(run)))
-    run.tell(Failed("A", "vetoed", run.now()))
+    run.apply(run.answer(only(run)))
+    run.apply(Failed("A", "vetoed", run.now()))
     assert run.state.status == "failed"
     assert run.state.summary()["output"] == ""
 
@@ -151,7 +151,7 @@ def test_veto_after_a_node_fails_it_and_counts_its_usage() -> None:
 def test_node_waiting_for_middleware_holds_its_reservation() -> None:
     run = Simulator(pair(tokens=100), {}).start("go", InterceptPoints(before=("A", "B")))
     assert [command.address for command in run.in_flight] == ["A"]  # 60 and 60 are more than 100
-    run.tell(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     assert isinstance(run.in_flight[0], Call)
     run.finish()
     assert run.state.status == "suspended_locked"
@@ -159,7 +159,7 @@ def test_node_waiting_for_middleware_holds_its_reservation() -> None:
 
 def test_veto_releases_the_reservation_and_counts_no_call() -> None:
     run = Simulator(pair(tokens=200, model_calls=5), {}).start("go", InterceptPoints(before=("A", "B")))
-    run.tell(Failed("A", "vetoed", run.now()))
+    run.apply(Failed("A", "vetoed", run.now()))
     assert run.state.root is not None
     (budget,) = {id(each): each for each in run.state.root.budgets.values()}.values()
     figures = budget[0] if isinstance(budget, tuple) else budget
@@ -169,8 +169,8 @@ def test_veto_releases_the_reservation_and_counts_no_call() -> None:
 
 def test_nodes_waiting_for_middleware_are_skipped_when_the_run_fails() -> None:
     run = Simulator(pair(), {}).start("go", InterceptPoints(before=("A", "B")))
-    run.tell(Failed("A", "vetoed", run.now()))
-    run.tell(Intercepted("B", run.now()))
+    run.apply(Failed("A", "vetoed", run.now()))
+    run.apply(Intercepted("B", run.now()))
     assert run.state.status == "failed"
     assert {"status": "skipped", "reason": "the run has failed"} in [event.data for event in run.events]
 
@@ -180,7 +180,7 @@ def test_nodes_waiting_for_middleware_are_skipped_when_the_run_fails() -> None:
 
 def test_a_run_resumed_without_middleware_intercepts_nothing() -> None:
     run = Simulator(one(), {"A": ["raw"]}).start("go", InterceptPoints(("A",), ("A",)))
-    run.tell(Reopened(run.now(), InterceptPoints()))
+    run.apply(Reopened(run.now(), InterceptPoints()))
     run.finish()
     assert run.state.summary()["output"] == "raw"
     assert len([line for line in run.journal if isinstance(decode_entry(line).fact, Intercepted)]) == 1
@@ -189,8 +189,8 @@ def test_a_run_resumed_without_middleware_intercepts_nothing() -> None:
 @pytest.mark.parametrize("kind", ["agent", "human"])
 def test_a_run_resumed_with_middleware_intercepts_calls_in_flight(kind: str) -> None:
     run = Simulator(one(kind), {"A": ["raw"]}).start("go")
-    run.tell(Reopened(run.now(), InterceptPoints(after=("A",))))
-    run.tell(run.answer(only(run)))
+    run.apply(Reopened(run.now(), InterceptPoints(after=("A",))))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert intercept.inputs[0].text == "go"
@@ -201,15 +201,15 @@ def test_a_run_resumed_with_middleware_intercepts_calls_in_flight(kind: str) -> 
 
 def test_message_can_be_edited_only_before_the_node_starts() -> None:
     run = Simulator(one(), {}).start("go", InterceptPoints(("A",), ("A",)))
-    run.tell(Edited("A", Message("stay"), run.now()))
-    run.tell(run.answer(only(run)))
-    run.tell(run.answer(only(run)))
+    run.apply(Edited("A", Message("stay"), run.now()))
+    run.apply(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert [message.text for message in intercept.messages or ()] == ["stay"]
     assert [message.text for message in intercept.inputs] == ["stay"]
     with pytest.raises(IllegalFact):
-        run.tell(Edited("A", Message("go"), run.now()))
+        run.apply(Edited("A", Message("go"), run.now()))
 
 
 def test_intercept_of_an_agent_with_tools_sees_the_edited_message() -> None:
@@ -220,10 +220,10 @@ def test_intercept_of_an_agent_with_tools_sees_the_edited_message() -> None:
         }
     )
     run = Simulator(plan, {"A": ["done"]}).start("go", InterceptPoints(("A",), ("A",)))
-    run.tell(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     assert isinstance(only(run), Call)
-    run.tell(Edited("A", Message("stay"), run.now()))
-    run.tell(run.answer(only(run)))
+    run.apply(Edited("A", Message("stay"), run.now()))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert [message.text for message in intercept.inputs] == ["stay"]
@@ -239,10 +239,10 @@ def test_intercept_sees_the_message_edited_at_unlock() -> None:
         }
     )
     run = Simulator(plan, {"A": ["done"]}).start("go", InterceptPoints(("A",), ("A",)))
-    run.tell(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     assert run.state.status == "suspended_locked"
-    run.tell(Unlocked("fine", "me", CHECKS, run.now(), {"model_calls": 5}, "stay"))
-    run.tell(run.answer(only(run)))
+    run.apply(Unlocked("fine", "me", CHECKS, run.now(), {"model_calls": 5}, "stay"))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert [message.text for message in intercept.inputs] == ["stay"]
@@ -261,11 +261,11 @@ def test_editing_a_loop_predicate_input_does_not_change_the_loop_inputs() -> Non
         loop_agents.FUNCTIONS,
     )
     run = Simulator(plan, {"Worker": ["stop here"]}).start("go", InterceptPoints(after=("A",)))
-    run.tell(run.answer(only(run)))
-    run.tell(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
+    run.apply(run.answer(only(run)))
     assert only(run).address == "A"
-    run.tell(Edited("A", Message("stop now"), run.now()))
-    run.tell(run.answer(only(run)))
+    run.apply(Edited("A", Message("stop now"), run.now()))
+    run.apply(run.answer(only(run)))
     intercept = only(run)
     assert isinstance(intercept, Intercept)
     assert [message.text for message in intercept.inputs] == ["go"]
@@ -274,4 +274,4 @@ def test_editing_a_loop_predicate_input_does_not_change_the_loop_inputs() -> Non
 def test_an_intercept_that_was_not_requested_is_illegal() -> None:
     run = Simulator(one(), {}).start("go")
     with pytest.raises(IllegalFact):
-        run.tell(Intercepted("A", run.now()))
+        run.apply(Intercepted("A", run.now()))

@@ -53,16 +53,16 @@ def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
         (Usage(0, 0, 7, 0), {"input_tokens": 7, "output_tokens": 0, "aside": True}),
     ],
 )
-def test_model_call_event_reports_usage(usage: Usage, told: Dict) -> None:
+def test_model_call_event_reports_usage(usage: Usage, events_of_node: Dict) -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
-    run.tell(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
-    assert shown(run) == [told]
+    run.apply(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
+    assert shown(run) == [events_of_node]
     assert run.state.usage["output_tokens"] == usage.output_tokens
 
 
 def test_call_without_tokens_emits_no_usage_event() -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
-    run.tell(Finished("A", Outcome((Message("done"),), usage=Usage(1)), run.now()))
+    run.apply(Finished("A", Outcome((Message("done"),), usage=Usage(1)), run.now()))
     assert shown(run) == []
     assert run.state.usage["model_calls"] == 1
 
@@ -77,7 +77,7 @@ def test_side_usage_counts_but_is_not_a_token_surge(aside: bool) -> None:
     small, large = Usage(1, 0, 10, 10), Usage(0 if aside else 1, 0, 10**6, 0)
     for name in names[:-1]:
         more = large if name == names[-2] else None
-        run.tell(Finished(name, Outcome((Message(name),), usage=small, aside=more), run.now()))
+        run.apply(Finished(name, Outcome((Message(name),), usage=small, aside=more), run.now()))
     assert run.state.usage["input_tokens"] == 10**6 + 10 * (len(names) - 1)
     assert run.state.status == ("running" if aside else "suspended_locked")
 
@@ -139,12 +139,12 @@ def test_edges_are_evaluated_per_message_of_a_result() -> None:
     workflow = graph(agent(), passing("B"), passing("C"), edges=edges)
     run = Judging(plan_of(workflow, {"like": lambda _message: True}), {}).start("go")
     run.in_flight.clear()
-    run.tell(Finished("A", Outcome((Message("one"), Message("two"))), run.now()))
-    [consult] = run.in_flight
-    assert isinstance(consult, EvaluateEdges)
-    assert consult.pairs == ((0, 0), (1, 0), (0, 1), (1, 1))
+    run.apply(Finished("A", Outcome((Message("one"), Message("two"))), run.now()))
+    [evaluation] = run.in_flight
+    assert isinstance(evaluation, EvaluateEdges)
+    assert evaluation.pairs == ((0, 0), (1, 0), (0, 1), (1, 1))
     run.in_flight.clear()
-    run.tell(
+    run.apply(
         EdgesEvaluated(
             "A", (EdgeResult(0, 0, False), EdgeResult(1, 0, True), EdgeResult(0, 1, True)), run.now()
         )
@@ -165,8 +165,8 @@ def test_context_window_keeps_own_output_with_the_assistant_role() -> None:
     workflow = graph(agent(context_window=-1), edges=[{"from": "A", "to": "A"}], limits={"rounds": 2})
     run = Simulator(plan_of(workflow), {}).start("go")
     run.in_flight.clear()
-    said = Message("first", "user", {"score": 1}, {"from": "model"})
-    run.tell(Finished("A[1]/A", Outcome((said,)), run.now()))
+    reply_text = Message("first", "user", {"score": 1}, {"from": "model"})
+    run.apply(Finished("A[1]/A", Outcome((reply_text,)), run.now()))
     [call] = run.in_flight
     assert isinstance(call, Call)
     kept = [message for message in call.inputs if message.role == "assistant"]

@@ -26,10 +26,10 @@ def started(names: str, edges: list[Dict], **fields: Any) -> Simulator:
 def finish_call(run: Simulator, address: str, text: str, **fields: Any) -> None:
     [command] = [other for other in run.in_flight if other.address == address]
     run.in_flight.remove(command)
-    run.tell(Finished(address, Outcome((Message(text, "assistant", **fields),)), run.now()))
+    run.apply(Finished(address, Outcome((Message(text, "assistant", **fields),)), run.now()))
 
 
-def told(run: Simulator, name: str) -> list[tuple[str | None, Dict]]:
+def events_of_node(run: Simulator, name: str) -> list[tuple[str | None, Dict]]:
     return [(event.address, event.data) for event in run.events if event.event == name]
 
 
@@ -57,7 +57,7 @@ def test_first_exit_in_file_order_gives_the_exit_reason(order: str) -> None:
     run = pair()
     for name in order:
         finish_call(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
-    [(address, data)] = told(run, "loop_exit")
+    [(address, data)] = events_of_node(run, "loop_exit")
     assert (address, data) == ("A[1]", {"loop": "A", "rounds": 1, "reason": "B is done", "by": "B"})
     [out] = run.in_flight
     assert [message.text for message in out.inputs] == ["out, says B", "out, says C"]  # type: ignore[union-attr]
@@ -68,7 +68,12 @@ def test_exit_edge_wins_over_a_back_edge(leaves: str) -> None:
     run = pair()
     finish_call(run, "A[1]/B", "out" if leaves == "B" else "again")
     finish_call(run, "A[1]/C", "out" if leaves == "C" else "again")
-    assert told(run, "loop_exit")[0][1] == {"loop": "A", "rounds": 1, "reason": "exit_edge", "by": leaves}
+    assert events_of_node(run, "loop_exit")[0][1] == {
+        "loop": "A",
+        "rounds": 1,
+        "reason": "exit_edge",
+        "by": leaves,
+    }
     assert in_flight(run) == ["O"]
 
 
@@ -80,11 +85,11 @@ def test_each_round_emits_an_event_and_is_counted() -> None:
     finish_call(run, "A[2]/C", "out")
     assert in_flight(run) == ["A[2]/B"]
     finish_call(run, "A[2]/B", "again")
-    assert told(run, "loop_round") == [
+    assert events_of_node(run, "loop_round") == [
         ("A[1]", {"loop": "A", "round": 1}),
         ("A[2]", {"loop": "A", "round": 2}),
     ]
-    assert told(run, "loop_exit")[0][1]["rounds"] == 2
+    assert events_of_node(run, "loop_exit")[0][1]["rounds"] == 2
     assert (run.state.loops["A"].rounds, run.state.loops["A"].entries) == (2, 1)
 
 
@@ -97,9 +102,9 @@ def test_loop_ends_with_no_trigger_when_its_entry_is_not_triggered() -> None:
     run = started("ABO", edges, end="O")
     finish_call(run, "A[1]/A", "well?")
     finish_call(run, "A[1]/B", "nothing")
-    assert told(run, "loop_exit") == [("A[1]", {"loop": "A", "rounds": 1, "reason": "no_trigger"})]
+    assert events_of_node(run, "loop_exit") == [("A[1]", {"loop": "A", "rounds": 1, "reason": "no_trigger"})]
     assert run.state.status == "completed"
-    assert told(run, "end_not_reached")[0][1] == {"edges": ["B → A", "B → O"]}
+    assert events_of_node(run, "end_not_reached")[0][1] == {"edges": ["B → A", "B → O"]}
 
 
 def test_pending_loop_nodes_are_skipped_after_an_exit() -> None:

@@ -175,10 +175,10 @@ def test_half_new_text_scores_in_between() -> None:
 
 def test_two_alternating_texts_count_as_repetition() -> None:
     one, other = prose(1, 300), prose(2, 300)
-    said = [one, other]
+    reply_text = [one, other]
     for text in (one, other, one, other):
-        assert novelty(text, said) == 0
-        said.append(text)
+        assert novelty(text, reply_text) == 0
+        reply_text.append(text)
 
 
 def test_only_the_last_eight_texts_are_compared() -> None:

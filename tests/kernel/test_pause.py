@@ -61,17 +61,17 @@ class Pausing(Simulator):
             if self.state.status == "paused":
                 self.go_on()
             elif self.state.status == "running" and not self.state.paused and not self.chance.randrange(3):
-                self.tell(Paused("lunch", self.now()))
+                self.apply(Paused("lunch", self.now()))
                 self.pauses += 1
             else:
                 before = len(self.state.calls)
-                self.tell(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
+                self.apply(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
                 assert not self.state.paused or len(self.state.calls) < before  # nothing new has begun
         return self
 
     def go_on(self) -> None:
         self.state = copied(self.state, self.plan)
-        self.tell(Resumed(self.now()))
+        self.apply(Resumed(self.now()))
 
 
 def check_pauses(plan: Plan, script: Script, text: str, seed: int, how: type[Pausing] | None = None) -> int:
@@ -116,16 +116,16 @@ class Interrupting(Pausing):
             if self.state.status == "running" and not self.chance.randrange(3):
                 self.interrupt()
             else:
-                self.tell(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
+                self.apply(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
         return self
 
     def interrupt(self) -> None:
         if not self.chance.randrange(4) and not self.state.paused:
-            self.tell(Paused("lunch", self.now()))
+            self.apply(Paused("lunch", self.now()))
             if self.state.status == "paused":  # only people are asked
                 return self.go_on()
         in_flight = sorted(command.address for command in self.in_flight)
-        self.tell(Paused("interrupted", self.now(), interrupt=True))
+        self.apply(Paused("interrupted", self.now(), interrupt=True))
         assert (self.state.status, self.events[-1].data["reason"]) == ("paused", "interrupted")
         self.pauses += 1
         self.in_flight = []
@@ -178,11 +178,11 @@ def test_paused_time_does_not_count_as_working_time() -> None:
         "edges": [],
     }
     run = Simulator(plan_of({"graph": workflow}), {}).start("go")
-    run.tell(Paused("interrupted", run.now(), interrupt=True))
+    run.apply(Paused("interrupted", run.now(), interrupt=True))
     worked = run.state.worked
-    run.tell(Answered("H", Message("yes"), run.clock + 86400))
+    run.apply(Answered("H", Message("yes"), run.clock + 86400))
     assert run.state.worked == worked
-    run.tell(Resumed(run.clock + 2 * 86400))
+    run.apply(Resumed(run.clock + 2 * 86400))
     assert run.state.worked == worked
 
 
@@ -194,10 +194,10 @@ def test_failure_or_lock_before_an_interrupt_takes_effect_after_resume(end: str)
     graph = {"nodes": nodes, "start": ["A", "B"], "edges": [{"from": "A", "to": "C"}], **limits}
     first = ["!no"] if end == "failed" else ["a"]
     run = Simulator(plan_of({"graph": graph}), {"A": first}).start("go")
-    run.tell(run.answer(run.in_flight.pop(0)))
-    run.tell(Paused("interrupted", run.now(), interrupt=True))
+    run.apply(run.answer(run.in_flight.pop(0)))
+    run.apply(Paused("interrupted", run.now(), interrupt=True))
     assert run.state.status == "paused"
-    run.tell(Resumed(run.now()))
+    run.apply(Resumed(run.now()))
     assert run.state.status == "running"
     run.finish()
     assert run.state.status == end
@@ -269,7 +269,7 @@ def test_question_can_be_answered_while_the_run_is_paused() -> None:
 def test_a_failure_ends_a_run_that_is_paused() -> None:
     workflow = {"nodes": [{"id": name, "type": "agent", "config": {}} for name in "AB"], "start": ["A", "B"]}
     run = Simulator(plan_of({"graph": {**workflow, "edges": []}}), {"A": ["!no"]}).start("go")
-    run.tell(Paused("lunch", 2.0))
+    run.apply(Paused("lunch", 2.0))
     run.finish()
     assert run.state.status == "failed"
 
@@ -372,7 +372,7 @@ def test_a_tool_loop_is_snapshot_at_every_call() -> None:
         assert freeze(other.state, PlanIndex(plan)) == body
         calls = other.state.calls
         other.in_flight = [c for asked in other.in_flight if (c := calls[asked.address].command) is not None]
-        other.tell(other.answer(other.in_flight.pop(0)))
+        other.apply(other.answer(other.in_flight.pop(0)))
         steps += 1
     assert steps >= 8
     assert other.events == plain.events

@@ -53,7 +53,7 @@ def frozen_at_every_step(
         waiting = {call.address: call.command for call in other.state.calls.values()}
         other.in_flight = [waiting[command.address] for command in other.in_flight]  # type: ignore[misc]
         command = other.in_flight.pop(next(again))
-        other.tell(other.answer(command))
+        other.apply(other.answer(command))
         steps += 1
     assert other.events == plain.events
     assert [*map(decode_entry, other.journal)] == [*map(decode_entry, plain.journal)]

@@ -162,7 +162,7 @@ def test_failure_finishes_calls_in_flight_and_cancels_questions() -> None:
         }
     }
     run = Simulator(plan_of(workflow), {}).start("go")
-    run.tell(Failed("Bad", "no credit", run.now()))
+    run.apply(Failed("Bad", "no credit", run.now()))
     assert [command.address for command in run.in_flight if command.address != "Bad"] == ["Slow"]
     run.in_flight = [command for command in run.in_flight if command.address == "Slow"]
     run.finish()

@@ -115,11 +115,11 @@ def test_loop_agents_with_tools_resume_from_any_point_in_any_order(
 
 def tool_events(run: Simulator) -> dict[str | None, list[Any]]:
     """What was told of each call of a tool, in order."""
-    told: dict[str | None, list[Any]] = {}
+    events_of_node: dict[str | None, list[Any]] = {}
     for event in run.events:
         if event.event in ("tool_call", "human_input_required", "human_input_received"):
-            told.setdefault(event.address, []).append((event.event, event.data))
-    return told
+            events_of_node.setdefault(event.address, []).append((event.event, event.data))
+    return events_of_node
 
 
 @settings(max_examples=300, deadline=None)
@@ -154,8 +154,8 @@ def test_call_addresses_are_unique_and_each_call_ends_once(seed: int, order: int
     nodes = [event.address for event in run.events if _has_status(event, "node_state_change", "running")]
     calls = [event.address for event in run.events if _has_status(event, "tool_call", "running")]
     assert len({*nodes, *calls}) == len(nodes) + len(calls)
-    for told in tool_events(run).values():
-        ends = [data["status"] for name, data in told if name == "tool_call" and "result" in data]
+    for events_of_node in tool_events(run).values():
+        ends = [data["status"] for name, data in events_of_node if name == "tool_call" and "result" in data]
         assert len(ends) == 1 or (not ends and run.state.status != "completed")
 
 
@@ -201,7 +201,7 @@ def test_an_illegal_fact_raises_and_changes_nothing(seed: int, order: int) -> No
                 step(run.state, fact)
         assert freeze(run.state, index) == before
         command = run.in_flight.pop(run.choose(len(run.in_flight)))
-        run.tell(run.answer(command))
+        run.apply(run.answer(command))
     if run.state.over:
         with pytest.raises(IllegalFact):
             step(run.state, Stopped("", run.now()))
@@ -219,7 +219,7 @@ def agents(*names: str, **config: Any) -> dict[str, Any]:
 def do(run: Simulator, address: str) -> None:
     (command,) = [command for command in run.in_flight if command.address == address]
     run.in_flight.remove(command)
-    run.tell(run.answer(command))
+    run.apply(run.answer(command))
 
 
 def in_flight(run: Simulator) -> list[str]:
@@ -231,11 +231,11 @@ def test_unlogged_output_is_not_in_tool_events() -> None:
     workflow["graph"]["nodes"][0]["log_output"] = False
     run = Simulator(plan_of(workflow), {"A": ["?look ask", "secret"], "A/ask": ["yes"]}).start("go")
     run.finish()
-    told = [event for event in run.events if event.node_id == "A"]
-    assert not any(event.data.get("output") for event in told)
-    calls = [event.data for event in told if event.event == "tool_call"]
+    events_of_node = [event for event in run.events if event.node_id == "A"]
+    assert not any(event.data.get("output") for event in events_of_node)
+    calls = [event.data for event in events_of_node if event.event == "tool_call"]
     assert all(not data["arguments"] and not data.get("result") for data in calls)
-    assert [event.event for event in told if "tool" in event.data] == ["human_input_required"]
+    assert [event.event for event in events_of_node if "tool" in event.data] == ["human_input_required"]
 
 
 def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
@@ -283,12 +283,12 @@ def test_unlocked_agent_executes_the_request_that_reached_the_limit(frozen: bool
     assert not [event for event in run.events if event.event == "tool_call" and event.data["round"] == 3]
     if frozen:
         run.state = copied(run.state, run.plan)
-    run.tell(unlocked(run, limits={"rounds": 3}))
+    run.apply(unlocked(run, limits={"rounds": 3}))
     assert sorted(in_flight(run)) == ["A[3]/ask", "A[3]/look"]
     assert model_calls(run) == 3, "the model is not asked for what it has asked for"
     run.finish()
     assert (run.state.status, run.state.lock.limit) == ("suspended_locked", 3)  # type: ignore[union-attr]
-    run.tell(unlocked(run, limits={"rounds": 9}))
+    run.apply(unlocked(run, limits={"rounds": 9}))
     run.finish()
     assert (run.state.status, run.state.output.text) == ("completed", "done")  # type: ignore[union-attr]
     assert model_calls(run) == 6
@@ -304,13 +304,13 @@ def test_answers_received_while_locked_are_used_once() -> None:
     do(run, "B[1]/ask")
     do(run, "B[1]/ask#2")
     assert (run.state.status, in_flight(run)) == ("suspended_locked", [])
-    run.tell(unlocked(run))
+    run.apply(unlocked(run))
     assert sorted(in_flight(run)) == ["A[2]/look", "B[1]/ask", "B[1]/ask#2"]
 
 
 def test_unlock_without_a_limit_grants_the_same_number_of_rounds() -> None:
     run = locked_beyond(1)
-    run.tell(unlocked(run))
+    run.apply(unlocked(run))
     run.finish()
     assert [event.data["limit"] for event in run.events if event.event == "limit_reached"] == [1, 2]
     assert model_calls(run) == 3
@@ -318,7 +318,7 @@ def test_unlock_without_a_limit_grants_the_same_number_of_rounds() -> None:
 
 def test_raised_limit_must_exceed_the_current_one() -> None:
     run = locked_beyond(2)
-    run.tell(unlocked(run, limits={"rounds": 3}))
+    run.apply(unlocked(run, limits={"rounds": 3}))
     run.finish()
     with pytest.raises(IllegalFact, match="'rounds' is 3 already"):
         step(run.state, unlocked(run, limits={"rounds": 3}))

@@ -75,8 +75,8 @@ def test_unlock_records_who_when_and_why() -> None:
     run = capped()
     address = run.state.lock.address  # type: ignore[union-attr]
     run.unlock(reason="the draft is nearly there", by="mei", limits={"rounds": 5})
-    [told] = events(run, "breaker_unlocked")
-    assert told == {
+    [events_of_node] = events(run, "breaker_unlocked")
+    assert events_of_node == {
         "reason": "the draft is nearly there",
         "by": "mei",
         "state": "RESUMED",
@@ -155,8 +155,8 @@ def test_note_reaches_only_the_next_agent() -> None:
     run = locked(ring(30, limits={"steps": 2}), {"A": ["a draft"], "B": ["a view"]})
     assert run.state.lock.address == "A[1]/Guard"  # type: ignore[union-attr]
     run.unlock(limits={"steps": 50}, note="Be brief.").finish()
-    heard = [seen.address for seen in run.executions if "Be brief." in [text for _, text in seen.inputs]]
-    assert heard == ["A[2]/A"]
+    received = [seen.address for seen in run.executions if "Be brief." in [text for _, text in seen.inputs]]
+    assert received == ["A[2]/A"]
 
 
 @pytest.mark.parametrize("between", [True, False])
@@ -321,7 +321,7 @@ def test_cap_reached_during_another_lock_is_reported_after_unlock() -> None:
     def finish(address: str) -> None:
         [command] = [other for other in run.in_flight if other.address == address]
         run.in_flight.remove(command)
-        run.tell(run.answer(command))
+        run.apply(run.answer(command))
 
     for address in ("In", "A[1]/A", "A[1]/B", "A[1]/Guard", "A[2]/A", "A[2]/B", "C", "A[2]/Guard"):
         finish(address)
@@ -339,12 +339,12 @@ LOCKS = ("limit_reached", "breaker_tripped", "breaker_unlocked", "run_state_chan
 
 def events_without_locks(run: Spender) -> list[tuple[Any, ...]]:
     """All that was told but for the locks, whatever came first."""
-    told = [
+    events_of_node = [
         (event.event, event.node_id or "", event.address or "", repr(event.data))
         for event in run.events
         if event.event not in LOCKS
     ]
-    return sorted(told)
+    return sorted(events_of_node)
 
 
 def unlimited(value: Any) -> Any:

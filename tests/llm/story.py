@@ -73,7 +73,7 @@ class Story:
         return [data["message"] for data in self.of("warning")]
 
 
-def told(source: Any, input: str | roundel.Message = "How is it?", **options: Any) -> Story:
+def run_story(source: Any, input: str | roundel.Message = "How is it?", **options: Any) -> Story:
     story = Story()
     story.result = roundel.run(source, input, on_event=story.events.append, **options)
     return story

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from roundel.workflow.message import Block, Message
-from tests.llm.story import asking, every_provider, told
+from tests.llm.story import asking, every_provider, run_story
 from tests.llm.wire import Reply, Wire
 
 DOT = base64.b64encode(b"\x89PNG a dot").decode()
@@ -48,7 +48,7 @@ def test_output_of_other_agents_is_user_input(wire: Wire, provider: str) -> None
     nodes = source["graph"]["nodes"]
     nodes.insert(0, {"id": "Writer", "type": "agent", "config": {"role": "You write."}})
     source["graph"] |= {"start": ["Writer"], "edges": [{"from": "Writer", "to": "A"}]}
-    assert told(source, "Tea").result.output == "A verdict."
+    assert run_story(source, "Tea").result.output == "A verdict."
     assert [request.system() for request in wire.requests] == ["You write.", "You review."]
     assert seen(wire, 0) == [("user", "Tea")]
     assert seen(wire, 1) == [("user", "A draft.")]
@@ -57,21 +57,21 @@ def test_output_of_other_agents_is_user_input(wire: Wire, provider: str) -> None
 @every_provider
 def test_a_prompt_follows_the_input(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(asking(wire, provider, prompt="Say it in round {{ round }}."), "Tea")
+    run_story(asking(wire, provider, prompt="Say it in round {{ round }}."), "Tea")
     assert "|".join(text for _, text in seen(wire)) == "Tea|Say it in round 0."
 
 
 @every_provider
 def test_a_prompt_that_names_the_input_replaces_it(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(asking(wire, provider, prompt="Of {{ text }}, {{ messages.size() }} part: {{ data }}"), "Tea")
+    run_story(asking(wire, provider, prompt="Of {{ text }}, {{ messages.size() }} part: {{ data }}"), "Tea")
     assert seen(wire) == [("user", "Of Tea, 1 part: {}")]
 
 
 @every_provider
 def test_all_input_as_one_text(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(
+    run_story(
         nodes_before_agent(
             wire, provider, literal("One", "first"), literal("Two", "second"), input_mode="prompt"
         )
@@ -84,7 +84,7 @@ def test_all_input_as_one_text(wire: Wire, provider: str) -> None:
 @every_provider
 def test_several_messages_are_sent_as_user_input(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(nodes_before_agent(wire, provider, literal("One", "first"), literal("Two", "second")))
+    run_story(nodes_before_agent(wire, provider, literal("One", "first"), literal("Two", "second")))
     assert "|".join(text for _, text in seen(wire)) == "first|second"
     assert {role for role, _ in seen(wire)} == {"user"}
 
@@ -99,14 +99,14 @@ def test_messages_keep_their_roles(wire: Wire, provider: str) -> None:
     ]
     source["graph"]["start"] = ["P0", "P1", "P2", "P3"]
     source["graph"]["edges"] = [{"from": f"P{number}", "to": "A"} for number in range(4)]
-    told(source)
+    run_story(source)
     assert seen(wire) == [("user", "Where?"), ("assistant", "In Oslo."), ("user", "When?")]
     assert wire.requests[0].system().replace("\n", "") == "Be brief.Never guess."
 
 
 def told_of(wire: Wire, provider: str, *blocks: Block) -> str:
     wire.replies(Reply(text="Seen."))
-    story = told(asking(wire, provider), Message(blocks))
+    story = run_story(asking(wire, provider), Message(blocks))
     assert story.result.output == "Seen.", story.result.error
     return json.dumps(wire.requests[-1].messages())
 
@@ -157,14 +157,16 @@ def test_data_is_shown_as_json(wire: Wire) -> None:
     ids=str,
 )
 def test_missing_media_fail_the_node(wire: Wire, block: Block, words: str) -> None:
-    story = told(asking(wire), Message((block,)))
+    story = run_story(asking(wire), Message((block,)))
     assert words in story.error
     assert not wire.requests
 
 
 def test_prompt_and_media(wire: Wire) -> None:
     wire.replies(Reply(text="Seen."))
-    told(asking(wire, prompt="What is this?"), Message((Block("image", media_type="image/png", data=DOT),)))
+    run_story(
+        asking(wire, prompt="What is this?"), Message((Block("image", media_type="image/png", data=DOT),))
+    )
     assert DOT in json.dumps(wire.requests[0].messages())
     assert "What is this?" in json.dumps(wire.requests[0].messages())
 
@@ -174,6 +176,6 @@ def test_dynamic_tools_are_described_in_the_system_message(wire: Wire) -> None:
     tools = {"toolIds": ["look"], "descriptionTemplate": "- {toolName} ({toolDescription})"}
     source = asking(wire, role="You look.", dynamicTools=tools)
     source["tools"] = {"look": {"python": "tests.llm.tools:look"}}
-    told(source)
+    run_story(source)
     assert wire.requests[0].system() == "You look.\n\n- look (Looks at a place.)"
     assert wire.requests[0].tool_names() == ["look"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
-from tests.llm.story import KEY, every_provider, profile, told, workflow
+from tests.llm.story import KEY, every_provider, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
 
 FILE = """\
@@ -115,20 +115,20 @@ def test_every_agent_that_cannot_run_is_named(wire: Wire) -> None:
     source["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"model": "nobody:x"}})
     source["graph"]["edges"] = [{"from": "A", "to": "B"}]
     with pytest.raises(roundel.WorkflowError) as raised:
-        told(source)
+        run_story(source)
     assert len(raised.value.diagnostics) == 2
 
 
 def test_unusable_fallback_model_is_reported(wire: Wire) -> None:
     models = {"default": profile(wire, fallback="second"), "second": {"model": "anthropic:claude-haiku-4-5"}}
     with pytest.raises(roundel.WorkflowError, match="ANTHROPIC_API_KEY"):
-        told(workflow(models))
+        run_story(workflow(models))
 
 
 def test_with_a_script_no_model_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pydantic_ai")
     source = workflow({"default": {"model": "nobody:x"}})
-    assert told(source, script={"A": ["Quiet."]}).result.output == "Quiet."
+    assert run_story(source, script={"A": ["Quiet."]}).result.output == "Quiet."
 
 
 @every_provider
@@ -136,12 +136,12 @@ def test_key_is_read_from_the_environment(wire: Wire, provider: str, monkeypatch
     variable = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
     monkeypatch.setenv(variable[provider], "sk-of-the-environment")
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"default": profile(wire, provider, api_key="")}))
+    run_story(workflow({"default": profile(wire, provider, api_key="")}))
     assert wire.requests[0].key == "sk-of-the-environment"
 
 
 def test_key_is_read_from_a_variable(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     source = {"vars": {"KEY": "sk-of-a-variable"}, **workflow({"default": profile(wire, api_key="${KEY}")})}
-    told(source)
+    run_story(source)
     assert wire.requests[0].key == "sk-of-a-variable"

@@ -27,7 +27,7 @@ SILENT = "import sys; sys.stdin.read()"
 Story = Callable[[McpConnection, dict[str, Tool]], Awaitable[None]]
 
 
-def told(connection: McpConnection, story: Story) -> None:
+def run_story(connection: McpConnection, story: Story) -> None:
     """Runs a story about the tools of a connection, and closes it."""
 
     async def whole() -> None:
@@ -150,17 +150,17 @@ def test_a_server_from_pypi() -> None:
         with pytest.raises(ToolError, match="Mars/Olympus"):
             await tools["time_get_current_time"].call({"timezone": "Mars/Olympus"}, "k")
 
-    told(McpConnection(server, None, prefix="time"), story)
+    run_story(McpConnection(server, None, prefix="time"), story)
 
 
 def test_all_kinds_of_answers_on_pipes() -> None:
-    told(McpConnection(STDIO, None), everything_works)
+    run_story(McpConnection(STDIO, None), everything_works)
 
 
 @pytest.mark.parametrize("options", [(), ("old",)], ids=["new protocol", "old protocol"])
 def test_all_kinds_of_answers_on_http(options: tuple[str, ...]) -> None:
     with toolbox_on_http(0, *options) as (address, _):
-        told(McpConnection(McpServer(url=address), None), everything_works)
+        run_story(McpConnection(McpServer(url=address), None), everything_works)
 
 
 def test_prefix_and_only_select_the_offered_tools(url: str) -> None:
@@ -168,25 +168,25 @@ def test_prefix_and_only_select_the_offered_tools(url: str) -> None:
         assert list(tools) == ["box_pid", "box_echo"]
         assert await tools["box_echo"].call({"text": "hi"}, "k") == "hi"
 
-    told(McpConnection(McpServer(url=url), None, prefix="box", only=("pid", "echo")), story)
+    run_story(McpConnection(McpServer(url=url), None, prefix="box", only=("pid", "echo")), story)
 
 
 def test_unknown_name_in_only_is_rejected(url: str) -> None:
-    said = refused(McpServer(url=url), only=("echo", "ad"), name="box")
-    assert said.startswith(
+    replies = refused(McpServer(url=url), only=("echo", "ad"), name="box")
+    assert replies.startswith(
         "MCP server 'box' has no tool 'ad', which 'only' names; there are: echo, add, fail,"
     )
 
 
 def test_late_answer_is_not_awaited(url: str, tmp_path: Path) -> None:
     story = a_late_answer_is_not_awaited(tmp_path / "late")
-    told(McpConnection(McpServer(url=url, timeout=0.5), None, timeout=20), story)
-    told(McpConnection(STDIO, None, timeout=0.5), story)
+    run_story(McpConnection(McpServer(url=url, timeout=0.5), None, timeout=20), story)
+    run_story(McpConnection(STDIO, None, timeout=0.5), story)
 
 
 def test_call_can_be_cancelled(url: str, tmp_path: Path) -> None:
-    told(McpConnection(McpServer(url=url), None), a_call_can_be_cancelled(tmp_path / "http"))
-    told(McpConnection(STDIO, None), a_call_can_be_cancelled(tmp_path / "stdio"))
+    run_story(McpConnection(McpServer(url=url), None), a_call_can_be_cancelled(tmp_path / "http"))
+    run_story(McpConnection(STDIO, None), a_call_can_be_cancelled(tmp_path / "stdio"))
 
 
 def test_dead_server_process_is_restarted_by_the_next_call(capfd: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +206,7 @@ def test_dead_server_process_is_restarted_by_the_next_call(capfd: pytest.Capture
             await tools["echo"].call({"text": "there?"}, "k")
         assert await tools["echo"].call({"text": "up again"}, "k") == "up again"
 
-    told(McpConnection(server, None, name="box"), story)
+    run_story(McpConnection(server, None, name="box"), story)
     assert capfd.readouterr() == ("", ""), "a server's words were printed"
 
 
@@ -228,7 +228,7 @@ def test_http_server_may_disappear_and_return(options: tuple[str, ...]) -> None:
 
     with toolbox_on_http(0, *options) as (address, process):
         port = int(address.rpartition(":")[2].partition("/")[0])
-        told(McpConnection(McpServer(url=address), None, name="box"), story)
+        run_story(McpConnection(McpServer(url=address), None, name="box"), story)
 
 
 def test_concurrent_first_calls_share_one_process() -> None:
@@ -295,16 +295,16 @@ def test_server_process_ignoring_termination_is_killed(
 
 
 def test_missing_command_is_reported(tmp_path: Path) -> None:
-    said = refused(McpServer(command="no-such-command"), name="box")
-    assert said.startswith(
+    replies = refused(McpServer(command="no-such-command"), name="box")
+    assert replies.startswith(
         "cannot start MCP server 'box': the command 'no-such-command' was not found; install"
     )
     plain = tmp_path / "plain"
     plain.write_text("no program")
     assert "Permission denied; check 'command'" in refused(McpServer(command=str(plain)))
-    said = refused(McpServer(command="no-such-command", cwd="nowhere"), tmp_path)
+    replies = refused(McpServer(command="no-such-command", cwd="nowhere"), tmp_path)
     assert (
-        said
+        replies
         == f"cannot start 'no-such-command': its folder '{tmp_path / 'nowhere'}' is not there; check 'cwd'"
     )
 
@@ -314,9 +314,9 @@ def test_startup_failure_shows_the_last_stderr_lines() -> None:
         "import sys, os; [print('line', n, file=sys.stderr) for n in range(500)]; sys.exit(os.environ['WHY'])"
     )
     server = McpServer(command=sys.executable, args=("-c", code), env={"WHY": "bad key sk-12345"})
-    said = refused(server, name="box").splitlines()
-    assert said[0] == "MCP server 'box' ended before it was ready; check 'command', 'args' and 'env'"
-    assert said[1:3] == ["its last lines:", "  line 491"] and said[-1] == "  ***" and len(said) == 12
+    replies = refused(server, name="box").splitlines()
+    assert replies[0] == "MCP server 'box' ended before it was ready; check 'command', 'args' and 'env'"
+    assert replies[1:3] == ["its last lines:", "  line 491"] and replies[-1] == "  ***" and len(replies) == 12
 
 
 def test_server_that_exits_after_listing_its_tools_fails_the_call() -> None:
@@ -341,7 +341,7 @@ while method != "tools/list":
             with pytest.raises(NodeError, match="'hasty' ended during the call of 'hurry'"):
                 await tools["hurry"].call({}, "k")
 
-    told(McpConnection(McpServer(command=sys.executable, args=("-c", code)), None, name="hasty"), story)
+    run_story(McpConnection(McpServer(command=sys.executable, args=("-c", code)), None, name="hasty"), story)
 
 
 def test_server_process_that_never_answers_times_out() -> None:
@@ -356,9 +356,9 @@ def test_unreachable_or_silent_address_is_reported() -> None:
         mute = McpServer(url=f"http://127.0.0.1:{port}/mcp", startup_timeout=0.3)
         assert "was not ready after 0.3 seconds" in refused(mute)
     secret = McpServer(url=f"http://user:pa55word@127.0.0.1:{port}/mcp?key=t0psecret")
-    said = refused(secret)
-    assert said.startswith(f"cannot reach MCP server 'http://127.0.0.1:{port}/mcp': ")
-    assert said.endswith("; is it running, is 'url' right?")
+    replies = refused(secret)
+    assert replies.startswith(f"cannot reach MCP server 'http://127.0.0.1:{port}/mcp': ")
+    assert replies.endswith("; is it running, is 'url' right?")
 
 
 def test_address_that_is_not_an_mcp_server_is_reported(url: str) -> None:
@@ -368,8 +368,8 @@ def test_address_that_is_not_an_mcp_server_is_reported(url: str) -> None:
 
 
 def test_header_with_a_newline_is_rejected_without_its_value(url: str) -> None:
-    said = refused(McpServer(url=url, headers={"X-Key": "sk-12345\n"}))
-    assert "Illegal header value" in said and "sk-12345" not in said
+    replies = refused(McpServer(url=url, headers={"X-Key": "sk-12345\n"}))
+    assert "Illegal header value" in replies and "sk-12345" not in replies
 
 
 def test_headers_are_sent_and_masked_in_errors(url: str) -> None:
@@ -380,7 +380,7 @@ def test_headers_are_sent_and_masked_in_errors(url: str) -> None:
         with pytest.raises(ToolError, match=r"^no such city: \*\*\*$"):
             await tools["fail"].call({"text": "abcdefgh"}, "k")
 
-    told(McpConnection(server, None), story)
+    run_story(McpConnection(server, None), story)
 
 
 def test_server_process_gets_its_environment_and_folder(
@@ -400,9 +400,9 @@ def test_server_process_gets_its_environment_and_folder(
 
         return story
 
-    told(McpConnection(McpServer(**given), tmp_path), seen("outer", tmp_path))
+    run_story(McpConnection(McpServer(**given), tmp_path), seen("outer", tmp_path))
     alone = McpServer(**given, inherit_env=False, cwd="inner")
-    told(McpConnection(alone, tmp_path), seen("None", tmp_path / "inner"))
+    run_story(McpConnection(alone, tmp_path), seen("None", tmp_path / "inner"))
 
 
 def test_missing_mcp_extra_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.llm.story import AT_ONCE, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.story import AT_ONCE, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
 from tests.llm.wire.reply import event
 
@@ -30,7 +30,7 @@ def closed_port() -> int:
 )
 def test_retry_after_header_is_honoured(wire: Wire, provider: str, seconds: float) -> None:
     wire.replies(Reply(status=429, retry_after=seconds), QUIET)
-    story = told(asking(wire, provider))
+    story = run_story(asking(wire, provider))
     assert story.result.output == "Quiet."
     first, second = wire.requests
     assert second.time - first.time >= seconds
@@ -43,19 +43,19 @@ def test_google_retry_delay_in_the_body_is_honoured(wire: Wire) -> None:
     delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}
     body = {"error": {"code": 429, "message": "Slower.", "status": "RESOURCE_EXHAUSTED", "details": [delay]}}
     wire.replies(Reply(status=429, error_body=body), QUIET)
-    assert told(asking(wire, "google")).result.output == "Quiet."
+    assert run_story(asking(wire, "google")).result.output == "Quiet."
     assert wire.requests[1].time - wire.requests[0].time >= 0.3
 
 
 def test_long_retry_after_fails_immediately(wire: Wire) -> None:
     wire.replies(Reply(status=429, retry_after=3600), QUIET)
-    assert "the provider answered 429" in told(asking(wire)).error
+    assert "the provider answered 429" in run_story(asking(wire)).error
     assert len(wire.requests) == 1
 
 
 def test_backoff_grows_without_retry_after(wire: Wire) -> None:
     wire.replies(Reply(status=500), Reply(status=500), QUIET)
-    told(asking(wire, retry={"min_wait_seconds": 0.1, "max_wait_seconds": 5}))
+    run_story(asking(wire, retry={"min_wait_seconds": 0.1, "max_wait_seconds": 5}))
     first, second, third = (request.time for request in wire.requests)
     assert second - first >= 0.05
     assert third - second >= 0.1
@@ -65,7 +65,7 @@ def test_backoff_grows_without_retry_after(wire: Wire) -> None:
 @every_way
 def test_transient_error_is_retried(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(status=500), Reply(status=503), QUIET)
-    story = told(asking(wire, provider, stream=stream))
+    story = run_story(asking(wire, provider, stream=stream))
     assert (story.result.output, len(wire.requests)) == ("Quiet.", 3)
     assert len(story.warnings) == 2
 
@@ -74,7 +74,7 @@ def test_transient_error_is_retried(wire: Wire, provider: str, stream: bool) -> 
 @every_way
 def test_persistent_error_fails_after_max_attempts(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(status=500))
-    story = told(asking(wire, provider, stream=stream, retry={"max_attempts": 3, **AT_ONCE}))
+    story = run_story(asking(wire, provider, stream=stream, retry={"max_attempts": 3, **AT_ONCE}))
     assert len(wire.requests) == 3
     model = f"{provider}:"
     assert story.error.startswith(f"A: {model}")
@@ -83,7 +83,7 @@ def test_persistent_error_fails_after_max_attempts(wire: Wire, provider: str, st
 
 def test_default_is_five_attempts(wire: Wire) -> None:
     wire.replies(Reply(status=500))
-    assert told(asking(wire)).result.status == "failed"
+    assert run_story(asking(wire)).result.status == "failed"
     assert len(wire.requests) == 5
 
 
@@ -91,7 +91,7 @@ def test_default_is_five_attempts(wire: Wire) -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_client_error_is_not_retried(wire: Wire, provider: str, status: int) -> None:
     wire.replies(Reply(status=status))
-    assert f"the provider answered {status}" in told(asking(wire, provider)).error
+    assert f"the provider answered {status}" in run_story(asking(wire, provider)).error
     assert len(wire.requests) == 1
 
 
@@ -111,13 +111,13 @@ def test_client_error_is_not_retried(wire: Wire, provider: str, status: int) -> 
 )
 def test_retried_errors_can_be_configured(wire: Wire, retry: dict[str, Any], requests: int) -> None:
     wire.replies(Reply(status=500))
-    told(asking(wire, retry={**TWICE, **retry}))
+    run_story(asking(wire, retry={**TWICE, **retry}))
     assert len(wire.requests) == requests
 
 
 def test_non_json_error_page_is_reported_as_text(wire: Wire) -> None:
     wire.replies(Reply(status=502, error_body="<html>\n  Bad   gateway</html>"))
-    assert told(asking(wire)).error.endswith("the provider answered 502: <html> Bad gateway</html>")
+    assert run_story(asking(wire)).error.endswith("the provider answered 502: <html> Bad gateway</html>")
 
 
 # Connections.
@@ -127,7 +127,7 @@ def test_non_json_error_page_is_reported_as_text(wire: Wire) -> None:
 def test_interrupted_stream_is_retried(wire: Wire, provider: str) -> None:
     broken = Reply(text="one two three four five six", cut_after=6, chunk_delay=0.06)
     wire.replies(broken, Reply(text="one two three"))
-    story = told(asking(wire, provider))
+    story = run_story(asking(wire, provider))
     assert (story.result.output, len(wire.requests)) == ("one two three", 2)
     parts = story.of("token_stream")
     assert "".join(data["text"] for data in parts if data["attempt"] == 2) == "one two three"
@@ -140,7 +140,7 @@ def test_interrupted_stream_is_retried(wire: Wire, provider: str) -> None:
 @every_way
 def test_partial_answer_is_retried(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="never seen", cut_after=0), QUIET)
-    assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
+    assert run_story(asking(wire, provider, stream=stream)).result.output == "Quiet."
     assert len(wire.requests) == 2
 
 
@@ -148,7 +148,7 @@ def test_stream_ending_without_finish_is_retried(wire: Wire) -> None:
     choice = {"index": 0, "delta": {"content": "one two"}, "finish_reason": None}
     part = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     wire.replies(Reply(raw=event(part)), QUIET)
-    story = told(asking(wire))
+    story = run_story(asking(wire))
     assert story.result.output == "Quiet."
     assert "the stream ended before the answer did" in story.warnings[0]
 
@@ -158,14 +158,14 @@ def test_stream_ending_without_finish_is_retried(wire: Wire) -> None:
 @pytest.mark.parametrize("body", [b"", b"{nonsense"])
 def test_unreadable_answer_is_retried(wire: Wire, provider: str, stream: bool, body: bytes) -> None:
     wire.replies(Reply(raw=body), QUIET)
-    assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
+    assert run_story(asking(wire, provider, stream=stream)).result.output == "Quiet."
     assert len(wire.requests) == 2
 
 
 def test_error_in_the_middle_of_a_stream_is_retried(wire: Wire) -> None:
     error = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     wire.replies(Reply(raw=b"event: error\ndata: " + error + b"\n\n"), QUIET)
-    story = told(asking(wire, "anthropic"))
+    story = run_story(asking(wire, "anthropic"))
     assert story.result.output == "Quiet."
     assert story.warnings[0].endswith("the provider answered 529: Overloaded")
 
@@ -174,9 +174,9 @@ def test_error_in_the_middle_of_a_stream_is_retried(wire: Wire) -> None:
 @pytest.mark.parametrize("slow", [Reply(delay=30), Reply(text="one two three four", chunk_delay=0.2)])
 def test_slow_answer_times_out(wire: Wire, provider: str, slow: Reply) -> None:
     wire.replies(QUIET, slow)
-    told(asking(wire, provider))  # the first request of all takes long on this side
+    run_story(asking(wire, provider))  # the first request of all takes long on this side
     source = workflow({"default": profile(wire, provider, timeout=0.3)}, retry=TWICE)
-    assert told(source).error.endswith("no answer after 0.3 seconds")
+    assert run_story(source).error.endswith("no answer after 0.3 seconds")
     assert len(wire.requests) == 3
 
 
@@ -185,20 +185,20 @@ def test_slow_answer_times_out(wire: Wire, provider: str, slow: Reply) -> None:
 def test_connection_refused_fails_the_node(wire: Wire, provider: str, stream: bool) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     source = workflow({"default": profile(wire, provider, base_url=url)}, retry=TWICE, stream=stream)
-    story = told(source)
+    story = run_story(source)
     assert "connection" in story.error.lower() and "failed" in story.error
 
 
 def test_on_error_message_returns_the_failure_as_text(wire: Wire) -> None:
     wire.replies(Reply(status=400))
-    story = told(asking(wire, model="openai:gpt-4o", base_url=wire.openai_url, on_error="message"))
+    story = run_story(asking(wire, model="openai:gpt-4o", base_url=wire.openai_url, on_error="message"))
     assert story.result.status == "completed"
     assert story.result.output.startswith("Error calling model openai:gpt-4o: ")
 
 
 def test_on_error_message_applies_within_tool_rounds(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(status=400))
-    story = told(asking(wire, "openai", "look", on_error="message"))
+    story = run_story(asking(wire, "openai", "look", on_error="message"))
     assert story.result.status == "completed"
     assert "the provider answered 400" in story.result.output
 
@@ -216,7 +216,7 @@ def behind(wire: Wire) -> dict[str, Any]:
 
 def test_fallback_model_answers_when_the_first_fails(wire: Wire) -> None:
     wire.replies(Reply(status=500), Reply(status=500), QUIET)
-    story = told(workflow(behind(wire), retry=TWICE))
+    story = run_story(workflow(behind(wire), retry=TWICE))
     assert story.result.output == "Quiet."
     assert [request.provider for request in wire.requests] == ["openai", "openai", "anthropic"]
     (usage,) = story.of("token_usage")
@@ -227,19 +227,19 @@ def test_fallback_model_answers_when_the_first_fails(wire: Wire) -> None:
 
 def test_permanent_error_falls_back_immediately(wire: Wire) -> None:
     wire.replies(Reply(status=401), QUIET)
-    assert told(workflow(behind(wire))).result.output == "Quiet."
+    assert run_story(workflow(behind(wire))).result.output == "Quiet."
     assert [request.provider for request in wire.requests] == ["openai", "anthropic"]
 
 
 def test_agent_may_name_its_own_fallback(wire: Wire) -> None:
     wire.replies(Reply(status=401), QUIET)
-    told(workflow(behind(wire), fallback="third"))
+    run_story(workflow(behind(wire), fallback="third"))
     assert [request.provider for request in wire.requests] == ["openai", "google"]
 
 
 def test_failure_of_all_models_names_each(wire: Wire) -> None:
     wire.replies(Reply(status=401), Reply(status=400), Reply(status=404))
-    assert told(workflow(behind(wire))).error == (
+    assert run_story(workflow(behind(wire))).error == (
         "A: openai:gpt-4o: the provider answered 401: Incorrect API key provided: ***.; "
         "anthropic:claude-haiku-4-5: the provider answered 400: The provider answered with status 400.; "
         "google:gemini-2.5-flash: the provider answered 404: The provider answered with status 404."
@@ -249,6 +249,6 @@ def test_failure_of_all_models_names_each(wire: Wire) -> None:
 def test_fallback_provider_continues_the_tool_rounds(wire: Wire) -> None:
     call = Reply(thinking="Where?", tool_calls=(("a1", "look", {"place": "Oslo"}),))
     wire.replies(call, Reply(status=401), QUIET)
-    assert told(workflow(behind(wire), "look")).result.output == "Quiet."
+    assert run_story(workflow(behind(wire), "look")).result.output == "Quiet."
     assert [request.provider for request in wire.requests] == ["openai", "openai", "anthropic"]
     assert wire.requests[2].tool_results() == [("a1", "Oslo is quiet")]

@@ -13,7 +13,7 @@ import yaml
 import roundel
 from roundel.llm import mcp
 from tests.llm.wire import Reply, Wire
-from tests.nodes.conversations import told, wants
+from tests.nodes.conversations import run_conversation, wants
 
 TOOLBOX = str(Path(__file__).parent / "servers" / "toolbox.py")
 
@@ -34,11 +34,11 @@ def started(tmp_path: Path) -> tuple[dict[str, Any], Path]:
 def test_a_scripted_run_starts_no_program(started: tuple[dict[str, Any], Path]) -> None:
     server, mark = started
     near = workflow({"near": {"mcp": server}}, tools=["near"])
-    assert told(near, {"A": "done"}).result.output == "done"
+    assert run_conversation(near, {"A": "done"}).result.output == "done"
     local = {"type": "mcp_local", "config": server}
-    assert told(workflow({}, tooling=[local]), {"A": "done"}).result.output == "done"
+    assert run_conversation(workflow({}, tooling=[local]), {"A": "done"}).result.output == "done"
     asks = [wants("near_read", path="x"), "done"]
-    assert told(near, {"A": asks}).result.output == "done"
+    assert run_conversation(near, {"A": asks}).result.output == "done"
     assert not mark.exists()
 
 
@@ -51,7 +51,7 @@ def test_a_scripted_run_connects_to_no_address() -> None:
             workflow({"far": {"mcp": {"url": url}}}, tools=["far"]),
             workflow({}, tooling=[remote]),
         ):
-            assert told(source, {"A": [wants("search", q="tea"), "done"]}).result.output == "done"
+            assert run_conversation(source, {"A": [wants("search", q="tea"), "done"]}).result.output == "done"
         with pytest.raises(BlockingIOError):
             listening.accept()
 
@@ -59,7 +59,7 @@ def test_a_scripted_run_connects_to_no_address() -> None:
 def test_scripted_run_does_not_need_the_mcp_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp, "find_spec", lambda _name: None)
     source = workflow({"far": {"mcp": {"url": "http://localhost:1"}}}, tools=["far"])
-    assert told(source, {"A": "done"}).result.output == "done"
+    assert run_conversation(source, {"A": "done"}).result.output == "done"
     with pytest.raises(roundel.WorkflowError, match="MCP tools need the extra"):
         roundel.run(
             {**source, "models": {"default": {"model": "openai:m", "base_url": "http://localhost:1"}}}
@@ -84,7 +84,7 @@ def test_script_provides_mcp_tool_results() -> None:
         call("mean"),
         "done",
     ]
-    story = told(source, {"A": replies})
+    story = run_conversation(source, {"A": replies})
     *given, missing, mean = story.results()
     assert given == ["three hits", '{"hits": 3}', "", "the index is gone"]
     assert missing == (
@@ -97,21 +97,21 @@ def test_script_provides_mcp_tool_results() -> None:
 
 def test_script_may_replace_a_python_tool() -> None:
     source = workflow(SERVED, tools=["mean"])
-    assert told(source, {"A": [call("mean", result=42), "done"]}).results() == ["42"]
-    [unknown] = told(source, {"A": [call("search", result=42), "done"]}).results()
+    assert run_conversation(source, {"A": [call("mean", result=42), "done"]}).results() == ["42"]
+    [unknown] = run_conversation(source, {"A": [call("search", result=42), "done"]}).results()
     assert unknown == "there is no tool 'search'; there are: mean"
 
 
 def test_approval_applies_to_scripted_tool_results() -> None:
     source = workflow(SERVED, tools=["far"], approval=["search"])
     script = {"A": [call("search", result="x"), call("search", result="y"), "done"]}
-    story = told(source, {**script, "A/search": ["approve", "reject: no"]})
+    story = run_conversation(source, {**script, "A/search": ["approve", "reject: no"]})
     assert story.results() == ["x", "a person did not allow this call: no"]
 
 
 def test_result_and_error_together_are_rejected() -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
-        told(workflow(SERVED, tools=["mean"]), {"A": [call("mean", result=1, error="x")]})
+        run_conversation(workflow(SERVED, tools=["mean"]), {"A": [call("mean", result=1, error="x")]})
     [found] = caught.value.diagnostics
     assert found.code == "two-results"
 
@@ -128,7 +128,7 @@ def test_record_contains_mcp_results_for_offline_replay(tmp_path: Path) -> None:
     with Wire() as wire:
         source["models"] = {"default": {"model": "openai:m", "base_url": wire.openai_url, "api_key": "k"}}
         wire.replies(Reply(tool_calls=asks), Reply("done"))
-        first = told(source, None, record=kept)
+        first = run_conversation(source, None, record=kept)
     assert sorted(first.results()) == ["4", "no such city: Atlantis", "tea"]
     calls = yaml.safe_load(kept.read_text())["A"][0]["tool_calls"]
     assert [(one.get("result"), one.get("error")) for one in calls] == [
@@ -137,6 +137,6 @@ def test_record_contains_mcp_results_for_offline_replay(tmp_path: Path) -> None:
         (None, None),  # a Python tool is called again
     ]
     source["tools"]["box"] = {"mcp": {"url": "http://localhost:1"}}
-    again = told(source, yaml.safe_load(kept.read_text()))
+    again = run_conversation(source, yaml.safe_load(kept.read_text()))
     assert sorted(again.results()) == sorted(first.results())
     assert again.result.output == "done"

@@ -9,7 +9,7 @@ from genai_prices.data import providers
 from pydantic_ai.usage import RequestUsage
 
 from roundel.llm.prices import Prices, listed_cost
-from tests.llm.story import LOOK, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.story import LOOK, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
 
 MUCH = Reply(text="Quiet.", input_tokens=1000, output_tokens=200)
@@ -20,7 +20,7 @@ PRICE = {"input": 3, "output": 10}
 @every_way
 def test_usage_event_reports_tokens_model_and_cost(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(MUCH)
-    story = told(workflow({"default": profile(wire, provider, price=PRICE)}, stream=stream))
+    story = run_story(workflow({"default": profile(wire, provider, price=PRICE)}, stream=stream))
     (usage,) = story.of("token_usage")
     assert usage == {
         "input_tokens": 1000,
@@ -40,7 +40,7 @@ def test_usage_event_reports_tokens_model_and_cost(wire: Wire, provider: str, st
 
 def test_price_defaults_to_the_price_table(wire: Wire) -> None:
     wire.replies(MUCH)
-    usage = told(asking(wire)).result.usage
+    usage = run_story(asking(wire)).result.usage
     assert usage["cost_usd"] == pytest.approx((1000 * 2.5 + 200 * 10) / 1_000_000)
     assert usage["unpriced_calls"] == 0
 
@@ -48,33 +48,33 @@ def test_price_defaults_to_the_price_table(wire: Wire) -> None:
 @pytest.mark.parametrize("model", ["openai:house-model-7b", "anthropic:nobody", "google:gemini-x"])
 def test_model_without_a_listed_price_has_no_cost(wire: Wire, model: str) -> None:
     wire.replies(MUCH)
-    story = told(workflow({"default": profile(wire, model.partition(":")[0], model=model)}))
+    story = run_story(workflow({"default": profile(wire, model.partition(":")[0], model=model)}))
     assert story.of("token_usage")[0]["cost_usd"] is None
     assert (story.result.usage["cost_usd"], story.result.usage["unpriced_calls"]) == (None, 1)
 
 
 def test_reply_without_token_counts_has_unknown_cost(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet.", input_tokens=0, output_tokens=0))
-    usage = told(workflow({"default": profile(wire, "openai", price=PRICE)})).result.usage
+    usage = run_story(workflow({"default": profile(wire, "openai", price=PRICE)})).result.usage
     assert (usage["cost_usd"], usage["unpriced_calls"]) == (None, 1)
 
 
 def test_price_applies_to_every_alias_of_a_provider(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"default": profile(wire, "google", model="gemini:house", price=PRICE)}
-    assert told(workflow(models)).result.usage["cost_usd"] == pytest.approx(0.005)
+    assert run_story(workflow(models)).result.usage["cost_usd"] == pytest.approx(0.005)
 
 
 def test_price_applies_to_every_agent_using_the_model(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"dear": profile(wire, model="openai:house", price=PRICE)}
     own: dict[str, Any] = {"model": "openai:house", "base_url": wire.openai_url}
-    assert told(workflow(models, **own)).result.usage["cost_usd"] == pytest.approx(0.005)
+    assert run_story(workflow(models, **own)).result.usage["cost_usd"] == pytest.approx(0.005)
 
 
 def test_run_usage_is_the_sum_of_its_calls(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=LOOK.tool_calls, input_tokens=100, output_tokens=20), MUCH)
-    story = told(workflow({"default": profile(wire, price=PRICE)}, "look"))
+    story = run_story(workflow({"default": profile(wire, price=PRICE)}, "look"))
     assert story.result.usage == {
         "model_calls": 2,
         "tool_calls": 1,
@@ -92,7 +92,7 @@ def test_unpriced_calls_are_counted_separately(wire: Wire) -> None:
     source = workflow({"default": profile(wire, price=PRICE), "house": profile(wire, model="openai:house")})
     source["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"profile_id": "house"}})
     source["graph"]["edges"] = [{"from": "A", "to": "B"}]
-    usage = told(source).result.usage
+    usage = run_story(source).result.usage
     assert (usage["cost_usd"], usage["model_calls"], usage["unpriced_calls"]) == (pytest.approx(0.005), 2, 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.llm.story import LOOK, PROVIDERS, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.story import LOOK, PROVIDERS, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
 from tests.llm.wire.reply import SIGNATURE, ToolCall
 
@@ -15,22 +15,22 @@ QUIET = Reply(text="It is quiet there.")
 @every_way
 def test_text_reply_is_returned_and_streamed(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Good  evening,\n\nOslo."))
-    story = told(asking(wire, provider, role="Be brief.", stream=stream))
+    story = run_story(asking(wire, provider, role="Be brief.", stream=stream))
     assert story.result.output == "Good  evening,\n\nOslo."
-    (asked,) = wire.requests
-    assert (asked.provider, asked.system()) == (provider, "Be brief.")
-    assert "How is it?" in json.dumps(asked.messages())
+    (requests_seen,) = wire.requests
+    assert (requests_seen.provider, requests_seen.system()) == (provider, "Be brief.")
+    assert "How is it?" in json.dumps(requests_seen.messages())
     spoken = "".join(data["text"] for data in story.of("token_stream"))
     assert spoken == (story.result.output if stream else "")
     if stream or provider != "anthropic":  # whose client streams whatever may take long
-        assert asked.streams == stream
+        assert requests_seen.streams == stream
 
 
 @every_provider
 @every_way
 def test_tool_round_sends_the_result_back(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Let me look.", tool_calls=LOOK.tool_calls), QUIET)
-    story = told(asking(wire, provider, "look", stream=stream))
+    story = run_story(asking(wire, provider, "look", stream=stream))
     assert story.result.output == "It is quiet there."
     assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
     first, second = wire.requests
@@ -49,7 +49,7 @@ def test_tool_results_are_returned_in_request_order(wire: Wire, provider: str, s
         ("a3", "look", {"place": "Tromsø"}),
     )
     wire.replies(Reply(tool_calls=calls), QUIET)
-    story = told(asking(wire, provider, "look", "dawdle", stream=stream))
+    story = run_story(asking(wire, provider, "look", "dawdle", stream=stream))
     assert wire.requests[1].tool_calls() == [(call[0], call[1]) for call in calls]
     assert wire.requests[1].tool_results() == [
         ("a1", "Oslo is far"),
@@ -74,7 +74,7 @@ def test_failing_tool_is_reported_to_the_model(wire: Wire, provider: str, stream
     wire.replies(Reply(tool_calls=calls), QUIET)
     source = asking(wire, provider, "look", "break_down", "sleep", stream=stream)
     source["tools"]["sleep"]["timeout"] = 0.05
-    assert told(source).result.output == "It is quiet there."
+    assert run_story(source).result.output == "It is quiet there."
     results = wire.requests[1].tool_results()
     assert [name for name, _ in results] == ["a1", "a2", "a3", "a4", "a5"]
     texts = dict(results)
@@ -89,7 +89,7 @@ def test_tool_failure_uses_the_error_format_of_each_provider(wire: Wire) -> None
     told_so = {}
     for provider in PROVIDERS:
         wire.replies(Reply(tool_calls=(("a1", "fly", {}),)), QUIET)
-        told(asking(wire, provider, "look"))
+        run_story(asking(wire, provider, "look"))
         told_so[provider] = json.dumps(wire.requests[-1].messages()[-1])
     assert '\\"error\\"' in told_so["openai"]
     assert '"is_error": true' in told_so["anthropic"]
@@ -99,7 +99,7 @@ def test_tool_failure_uses_the_error_format_of_each_provider(wire: Wire) -> None
 @every_way
 def test_arguments_that_are_not_json_are_reported_to_the_model(wire: Wire, stream: bool) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
-    story = told(asking(wire, "openai", "look", stream=stream))
+    story = run_story(asking(wire, "openai", "look", stream=stream))
     assert story.result.output == "It is quiet there."
     ((name, text),) = wire.requests[1].tool_results()
     assert name == "a1"
@@ -109,7 +109,7 @@ def test_arguments_that_are_not_json_are_reported_to_the_model(wire: Wire, strea
 
 def test_arguments_truncated_by_anthropic_are_reported_to_the_model(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
-    assert told(asking(wire, "anthropic", "look")).result.output == "It is quiet there."
+    assert run_story(asking(wire, "anthropic", "look")).result.output == "It is quiet there."
     ((name, text),) = wire.requests[1].tool_results()
     assert name == "a1" and "the arguments are not a JSON object" in text
 
@@ -117,7 +117,7 @@ def test_arguments_truncated_by_anthropic_are_reported_to_the_model(wire: Wire) 
 @every_way
 def test_malformed_gemini_function_call_is_retried(wire: Wire, stream: bool) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
-    story = told(asking(wire, "google", "look", stream=stream))
+    story = run_story(asking(wire, "google", "look", stream=stream))
     assert story.result.output == "It is quiet there."
     assert len(wire.requests) == 2
     assert story.warnings == [
@@ -128,7 +128,7 @@ def test_malformed_gemini_function_call_is_retried(wire: Wire, stream: bool) -> 
 def test_gemini_calls_without_ids_get_unique_ids(wire: Wire) -> None:
     calls = ((None, "look", {"place": "Oslo"}), (None, "look", {"place": "Bergen"}))
     wire.replies(Reply(tool_calls=calls), QUIET)
-    story = told(asking(wire, "google", "look"))
+    story = run_story(asking(wire, "google", "look"))
     ids = {data["id"] for data in story.of("tool_call")}
     assert len(ids) == 2
     assert [text for _, text in wire.requests[1].tool_results()] == ["Oslo is quiet", "Bergen is quiet"]
@@ -138,21 +138,23 @@ def test_gemini_calls_without_ids_get_unique_ids(wire: Wire) -> None:
 @every_way
 def test_signed_thinking_is_sent_back(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(thinking="Where is it?", tool_calls=LOOK.tool_calls), LOOK, QUIET)
-    story = told(asking(wire, provider, "look", stream=stream))
+    story = run_story(asking(wire, provider, "look", stream=stream))
     assert "Where is it?" not in "".join(data["text"] for data in story.of("token_stream"))
-    for asked in wire.requests[1:]:
-        sent = json.dumps(asked.messages())
+    for requests_seen in wire.requests[1:]:
+        sent = json.dumps(requests_seen.messages())
         if provider != "openai":  # whose chat has no signatures
             assert SIGNATURE in sent
         assert sent.count("Where is it?") == 1
-        assert [name for name, _ in asked.tool_results()] == ["a1"] * (len(asked.tool_results()))
+        assert [name for name, _ in requests_seen.tool_results()] == ["a1"] * (
+            len(requests_seen.tool_results())
+        )
 
 
 @every_way
 def test_responses_protocol_is_supported(wire: Wire, stream: bool) -> None:
     models = {"default": profile(wire, model="openai:gpt-5", params={"protocol": "responses"})}
     wire.replies(Reply(thinking="Where is it?", tool_calls=LOOK.tool_calls), QUIET)
-    story = told(workflow(models, "look", stream=stream))
+    story = run_story(workflow(models, "look", stream=stream))
     assert story.result.output == "It is quiet there."
     first, second = wire.requests
     assert first.path.endswith("/responses")
@@ -165,12 +167,12 @@ def test_responses_protocol_is_supported(wire: Wire, stream: bool) -> None:
 def test_answer_truncated_at_its_token_limit_is_a_warning(wire: Wire, provider: str) -> None:
     word = {"openai": "length", "anthropic": "max_tokens", "google": "MAX_TOKENS"}[provider]
     wire.replies(Reply(text="It never", finish=word))
-    story = told(asking(wire, provider))
+    story = run_story(asking(wire, provider))
     assert story.result.output == "It never"
     assert story.warnings == ["the answer was cut off at its token limit"]
 
 
 def test_content_filtered_answer_is_a_failure(wire: Wire) -> None:
     wire.replies(Reply(finish="content_filter"))
-    assert "the provider held the answer back" in told(asking(wire)).error
+    assert "the provider held the answer back" in run_story(asking(wire)).error
     assert len(wire.requests) == 1

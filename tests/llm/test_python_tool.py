@@ -16,7 +16,7 @@ from roundel.llm.python_tool import PythonTool, to_text
 from roundel.nodes import TYPES
 from roundel.nodes.services import NodeError, ToolError
 from roundel.workflow.loader import from_mapping
-from tests.nodes.conversations import agent, told, wants
+from tests.nodes.conversations import agent, run_conversation, wants
 
 
 class Caller:
@@ -39,10 +39,10 @@ def call(function: Any, arguments: dict[str, Any], folder: Path = Path(), **give
 
 
 def test_injected_parameters(tmp_path: Path) -> None:
-    def lent(word: str, idempotency_key: str, workspace: Path, _context: dict[str, Any]) -> Any:
+    def injected(word: str, idempotency_key: str, workspace: Path, _context: dict[str, Any]) -> Any:
         return [word, idempotency_key, workspace.name, sorted(_context)]
 
-    given = call(lent, {"word": "x"}, tmp_path)
+    given = call(injected, {"word": "x"}, tmp_path)
     assert given == f'["x","the key","{tmp_path.name}",["idempotency_key","python_workspace_root"]]'
 
 
@@ -57,7 +57,9 @@ def test_parameters_may_have_any_name() -> None:
     def odd(function: str, self: str, arguments: str, named: str) -> str:
         return function + self + arguments + named
 
-    story = told(agent(odd), {"A": [wants("odd", function="a", self="b", arguments="c", named="d"), "done"]})
+    story = run_conversation(
+        agent(odd), {"A": [wants("odd", function="a", self="b", arguments="c", named="d"), "done"]}
+    )
     assert story.results() == ["abcd"]
 
 
@@ -117,7 +119,7 @@ def test_idempotency_key_is_run_and_address() -> None:
         keys.append(idempotency_key)
         return "paid"
 
-    story = told(agent(pay), {"A": [wants("pay", "pay"), wants("pay"), "done"]})
+    story = run_conversation(agent(pay), {"A": [wants("pay", "pay"), wants("pay"), "done"]})
     run = story.result.run_id
     assert sorted(keys) == [f"{run}:A[1]/pay", f"{run}:A[1]/pay#2", f"{run}:A[2]/pay"]
 
@@ -135,7 +137,7 @@ def test_idempotency_key_is_stable_across_retries() -> None:
     retry = {"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0}
     node = {"id": "A", "type": "agent", "config": {"tools": ["pay"]}, "timeout": 0.1, "retry": retry}
     mapping = {"graph": {"nodes": [node], "start": "A", "end": "A"}}
-    story = told(from_mapping(mapping, TYPES, {"pay": pay}), {"A": [wants("pay"), "done"]})
+    story = run_conversation(from_mapping(mapping, TYPES, {"pay": pay}), {"A": [wants("pay"), "done"]})
     over.set()
     assert keys == [f"{story.result.run_id}:A[1]/pay"] * 3
     assert story.results() == ["paid"]
@@ -148,7 +150,7 @@ def test_workspace_belongs_to_the_run(tmp_path: Path, monkeypatch: pytest.Monkey
         (workspace / "kept.txt").write_text(text)
         return "kept"
 
-    story = told(agent(keep), {"A": [wants("keep", text="tea"), "done"]})
+    story = run_conversation(agent(keep), {"A": [wants("keep", text="tea"), "done"]})
     kept = tmp_path / ".roundel" / "work" / story.result.run_id / "kept.txt"
     assert kept.read_text() == "tea"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.llm.story import KEY, Story, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.story import KEY, Story, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 from tests.llm.wire.reply import ToolCall
 
@@ -20,14 +20,14 @@ def plot(story: Story) -> list[tuple[Any, ...]]:
     """What happened, without what is never the same twice: times, the id of the run, models and prices, and
     which of two tools in two threads was quicker."""
     events = [event for event in story.events if event.event not in LIVE]
-    told = [
+    trace = [
         (event.event, event.node_id, event.address, without_volatile_fields(event.data)) for event in events
     ]
     places = [number for number, event in enumerate(events) if event.event == "tool_call"]
-    calls = sorted((told[number] for number in places), key=lambda call: str(call[2:]))
+    calls = sorted((trace[number] for number in places), key=lambda call: str(call[2:]))
     for number, call in zip(places, calls, strict=True):
-        told[number] = call
-    return told
+        trace[number] = call
+    return trace
 
 
 def without_volatile_fields(data: Any) -> Any:
@@ -39,7 +39,7 @@ def without_volatile_fields(data: Any) -> Any:
 
 def twice(source: Any, file: Path, input: str = "How is it?") -> tuple[Story, Story]:
     """A run with real models, and the same from its record."""
-    return told(source, input, record=file), told(source, input, script=file)
+    return run_story(source, input, record=file), run_story(source, input, script=file)
 
 
 @every_provider
@@ -59,7 +59,7 @@ def test_tool_rounds_are_replayed(wire: Wire, tmp_path: Path, provider: str, str
 
 def test_record_is_a_readable_script(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(text="Quiet."))
-    told(asking(wire, "openai", "look"), record=tmp_path / "said.yaml")
+    run_story(asking(wire, "openai", "look"), record=tmp_path / "said.yaml")
     text = (tmp_path / "said.yaml").read_text()
     assert KEY not in text
     tokens = {"input": 10, "output": 5}

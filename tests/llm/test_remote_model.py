@@ -13,7 +13,7 @@ import pytest
 
 import roundel
 from roundel.kernel.events import encode_event
-from tests.llm.story import KEY, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.story import KEY, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 from tests.llm.wire.connection import Connection
 
@@ -42,7 +42,7 @@ def test_only_parameters_reach_the_provider(wire: Wire, provider: str, stream: b
     wire.replies(Reply(text="Quiet."))
     params = {"temperature": 0.5, "max_tokens": 64, "top_p": 0.25}
     config = {"on_limit": "error", "on_error": "message", "max_repairs": 1, "input_mode": "messages"}
-    told(asking(wire, provider, params=params, stream=stream, **config))
+    run_story(asking(wire, provider, params=params, stream=stream, **config))
     expected: dict[str, dict[str, Any]] = {
         "openai": {"temperature": 0.5, "max_completion_tokens": 64, "top_p": 0.25},
         "anthropic": params,
@@ -53,17 +53,17 @@ def test_only_parameters_reach_the_provider(wire: Wire, provider: str, stream: b
             "responseModalities": ["TEXT"],
         },
     }
-    (asked,) = wire.requests
-    assert asked.parameters() == expected[provider]
-    assert asked.key == KEY
-    assert not any(name in json.dumps(asked.body) for name in MINE)
+    (requests_seen,) = wire.requests
+    assert requests_seen.parameters() == expected[provider]
+    assert requests_seen.key == KEY
+    assert not any(name in json.dumps(requests_seen.body) for name in MINE)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_unknown_parameters_are_sent_in_the_body(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     strange = {"response_format": {"type": "json_object"}, "x_custom": [1, 2]}
-    told(asking(wire, provider, params=strange, parameters={"another": True}))
+    run_story(asking(wire, provider, params=strange, parameters={"another": True}))
     sent = wire.requests[0].body
     assert {name: sent[name] for name in (*strange, "another")} == {**strange, "another": True}
 
@@ -71,27 +71,27 @@ def test_unknown_parameters_are_sent_in_the_body(wire: Wire, provider: str) -> N
 def test_agent_parameters_override_the_profile(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     params = {"temperature": 0, "seed": 7}
-    told(workflow({"default": profile(wire, params=params)}, params={"temperature": 1}))
+    run_story(workflow({"default": profile(wire, params=params)}, params={"temperature": 1}))
     assert wire.requests[0].parameters() == {"temperature": 1, "seed": 7}
 
 
 def test_client_library_parameters_are_passed_by_name(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(asking(wire, params={"openai_reasoning_effort": "low", "extra_body": {"one": 1}, "two": 2}))
+    run_story(asking(wire, params={"openai_reasoning_effort": "low", "extra_body": {"one": 1}, "two": 2}))
     assert wire.requests[0].parameters() == {"reasoning_effort": "low", "one": 1, "two": 2}
 
 
 @every_provider
 def test_profile_headers_are_sent(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"default": profile(wire, provider, headers={"X-Team": "north"})}))
+    run_story(workflow({"default": profile(wire, provider, headers={"X-Team": "north"})}))
     assert wire.requests[0].headers["x-team"] == "north"
     assert wire.requests[0].key == KEY
 
 
 def test_header_overrides_the_key(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"default": profile(wire, headers={"Authorization": "Basic of-a-gateway"})}))
+    run_story(workflow({"default": profile(wire, headers={"Authorization": "Basic of-a-gateway"})}))
     assert wire.requests[0].headers["authorization"] == "Basic of-a-gateway"
 
 
@@ -111,22 +111,22 @@ def test_agent_selects_its_model(wire: Wire, config: dict[str, Any]) -> None:
     models = {"default": profile(wire), "other": profile(wire, model="openai:gpt-x")}
     if "profile_id" not in config and "profileId" not in config:
         config = {**config, "base_url": wire.openai_url, "api_key": "sk-of-the-agent"}
-    told(workflow(models, **config))
+    run_story(workflow(models, **config))
     assert wire.requests[0].model == "gpt-x"
     assert wire.requests[0].key == config.get("api_key", KEY)
 
 
 def test_an_agent_may_name_another_model_of_its_profile(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"house": profile(wire, params={"seed": 7})}, profile_id="house", name="gpt-x"))
-    (asked,) = wire.requests
-    assert (asked.model, asked.key, asked.parameters()) == ("gpt-x", KEY, {"seed": 7})
+    run_story(workflow({"house": profile(wire, params={"seed": 7})}, profile_id="house", name="gpt-x"))
+    (requests_seen,) = wire.requests
+    assert (requests_seen.model, requests_seen.key, requests_seen.parameters()) == ("gpt-x", KEY, {"seed": 7})
 
 
 @every_provider
 def test_custom_server_needs_no_key(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"default": profile(wire, provider, api_key="")}))
+    run_story(workflow({"default": profile(wire, provider, api_key="")}))
     assert wire.requests[0].key == "none"
 
 
@@ -136,7 +136,7 @@ def test_custom_server_needs_no_key(wire: Wire, provider: str) -> None:
 @every_provider
 def test_slow_answer_is_streamed_in_parts(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="one two three", chunk_delay=0.06))
-    story = told(asking(wire, provider))
+    story = run_story(asking(wire, provider))
     parts = story.of("token_stream")
     assert len(parts) > 1
     assert "".join(data["text"] for data in parts) == story.result.output == "one two three"
@@ -212,7 +212,7 @@ def test_two_hundred_agents_stream_at_once() -> None:
 
     with Together(200) as wire:
         wire.replies(answer)
-        story = told(crowd(wire, 200))
+        story = run_story(crowd(wire, 200))
     assert story.result.status == "completed"
     assert story.result.nodes["A"] == 200
     assert len(wire.requests) == wire.peak == 200

@@ -30,98 +30,98 @@ def take(lease: ResourceLease, name: str, story: list[str]) -> Line:
     return lease.take(name, lambda: Line(name, story), Line.close)
 
 
-def told(story: Callable[[list[str]], Awaitable[None]]) -> list[str]:
-    told: list[str] = []
-    asyncio.run(story(told))  # type: ignore[arg-type]
-    return told
+def run_story(story: Callable[[list[str]], Awaitable[None]]) -> list[str]:
+    log: list[str] = []
+    asyncio.run(story(log))  # type: ignore[arg-type]
+    return log
 
 
 def test_two_leases_share_a_resource_and_the_last_one_leaves_it_idle() -> None:
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         pool = ResourcePool(60)
         one, other = pool.lease(), pool.lease()
-        assert take(one, "a", told) is take(other, "a", told) is take(one, "a", told)
+        assert take(one, "a", log) is take(other, "a", log) is take(one, "a", log)
         await one.release()
         await other.release()
-        assert told == ["open a"]
+        assert log == ["open a"]
         assert len(pool) == 1
         again = pool.lease()
-        take(again, "a", told)
-        assert told == ["open a"], "it was still there"
+        take(again, "a", log)
+        assert log == ["open a"], "it was still there"
         await again.release()
         await pool.close()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]
 
 
 def test_idle_resources_are_closed_and_leased_ones_stay_open() -> None:
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         pool = ResourcePool(0.001)
         brief, long = pool.lease(), pool.lease()
-        take(brief, "a", told)
-        take(long, "b", told)
+        take(brief, "a", log)
+        take(long, "b", log)
         await brief.release()
-        while "close a" not in told:  # noqa: ASYNC110 (nobody could set an event)
+        while "close a" not in log:  # noqa: ASYNC110 (nobody could set an event)
             await asyncio.sleep(0.001)
-        assert (told, len(pool)) == (["open a", "open b", "close a"], 1)
+        assert (log, len(pool)) == (["open a", "open b", "close a"], 1)
         await long.release()
         while len(pool):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
-    assert told(story)[-1] == "close b"
+    assert run_story(story)[-1] == "close b"
 
 
 def test_without_idle_time_a_resource_is_closed_when_its_last_lease_is_released() -> None:
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         lease = ResourcePool(0).lease()
-        take(lease, "a", told)
+        take(lease, "a", log)
         await lease.release()
-        assert told == ["open a", "close a"]
+        assert log == ["open a", "close a"]
         await lease.release()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]
 
 
 def test_end_of_the_event_loop_closes_idle_resources() -> None:
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         lease = current_pool().lease()
-        take(lease, "a", told)
+        take(lease, "a", log)
         await lease.release()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]
 
 
 def test_run_cancelled_by_the_end_of_the_loop_closes_its_resources() -> None:
-    async def story(told: list[str]) -> None:
-        begun = asyncio.Event()
+    async def story(log: list[str]) -> None:
+        has_started = asyncio.Event()
 
         async def run() -> None:
             lease = current_pool().lease()
-            take(lease, "a", told)
+            take(lease, "a", log)
             try:
-                begun.set()
+                has_started.set()
                 await asyncio.Event().wait()
             finally:
                 await lease.release()
 
         task = asyncio.create_task(run())
-        await begun.wait()
+        await has_started.wait()
         assert not task.done()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]
 
 
 def test_finished_event_loop_can_be_garbage_collected() -> None:
     loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
 
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         loops.append(weakref.ref(asyncio.get_running_loop()))
         lease = current_pool().lease()
-        take(lease, "a", told)
+        take(lease, "a", log)
         await lease.release()
         await asyncio.sleep(0)  # the guardian waits
 
-    told(story)
+    run_story(story)
     gc.collect()
     assert loops[0]() is None
 
@@ -140,14 +140,14 @@ def test_each_event_loop_has_a_pool_of_its_own() -> None:
 
 
 def test_release_after_closing_the_pool_is_harmless() -> None:
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         lease = current_pool().lease()
-        take(lease, "a", told)
+        take(lease, "a", log)
         await close_pool()
-        assert told == ["open a", "close a"]
+        assert log == ["open a", "close a"]
         await lease.release()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]
 
 
 def test_failure_to_close_is_logged_and_the_other_resources_are_closed(
@@ -156,15 +156,15 @@ def test_failure_to_close_is_logged_and_the_other_resources_are_closed(
     async def fail(_resource: Any) -> None:
         raise OSError("the line is dead")
 
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         pool = ResourcePool(60)
         lease = pool.lease()
         lease.take("bad", object, fail)
-        take(lease, "good", told)
+        take(lease, "good", log)
         with caplog.at_level(logging.WARNING, "roundel"):
             await pool.close()
 
-    assert told(story) == ["open good", "close good"]
+    assert run_story(story) == ["open good", "close good"]
     assert "could not be closed" in caplog.text
     assert "the line is dead" in caplog.text
 
@@ -173,11 +173,11 @@ def test_resource_that_fails_to_open_is_not_pooled() -> None:
     def fail() -> Line:
         raise OSError("no line")
 
-    async def story(told: list[str]) -> None:
+    async def story(log: list[str]) -> None:
         lease = ResourcePool(0).lease()
         with pytest.raises(OSError, match="no line"):
             lease.take("a", fail, Line.close)
-        take(lease, "a", told)
+        take(lease, "a", log)
         await lease.release()
 
-    assert told(story) == ["open a", "close a"]
+    assert run_story(story) == ["open a", "close a"]

@@ -10,13 +10,13 @@ import pytest
 import roundel
 from roundel.llm.script import load_script, script_from
 from roundel.workflow.diagnostics import Report
-from tests.nodes.conversations import agent, look, told, wants
+from tests.nodes.conversations import agent, look, run_conversation, wants
 
 
 def test_lines_are_used_in_order_and_the_last_repeats() -> None:
     script = script_from({"A": ["one", 2, {"text": "three"}], "*": "any"})
-    said = [script.line("A", ordinal) for ordinal in range(4)]
-    assert [line.text for line in said if line] == ["one", "2", "three", "three"]
+    replies = [script.line("A", ordinal) for ordinal in range(4)]
+    assert [line.text for line in replies if line] == ["one", "2", "three", "three"]
     other = script.line("B", 7)
     assert other is not None and other.text == "any"
 
@@ -25,8 +25,8 @@ def test_line_may_target_one_address() -> None:
     late, later = {"text": "late", "at": "W[2]/A"}, {"text": "later", "at": "W[2]/A", "call": 1}
     script = script_from({"A": [late, later, "else"]})
     calls = [("W[2]/A", 0), ("W[2]/A", 1), ("W[1]/A", 0)]
-    said = [script.line("A", 2, address, call) for address, call in calls]
-    assert [line.text for line in said if line] == ["late", "later", "else"]
+    replies = [script.line("A", 2, address, call) for address, call in calls]
+    assert [line.text for line in replies if line] == ["late", "later", "else"]
 
 
 def test_lines_with_addresses_are_used_in_any_order() -> None:
@@ -44,7 +44,7 @@ def test_lines_with_addresses_are_used_in_any_order() -> None:
             {"at": "A[1]/A", **wants("look", place="a")},
         ]
     }
-    story = told(graph, script)
+    story = run_conversation(graph, script)
     assert story.results() == ["seen a", "seen b"]
     outputs = [event.data["output"] for event in story.named("node_state_change") if "output" in event.data]
     assert outputs[:2] == ["first", "second"]
@@ -52,15 +52,15 @@ def test_lines_with_addresses_are_used_in_any_order() -> None:
 
 def test_tool_calls_get_ids_unless_given() -> None:
     line = {"tool_calls": [{"name": "look", "id": "mine"}, {"name": "look"}]}
-    story = told(agent(look), {"A": [line, wants("look"), "done"]})
+    story = run_conversation(agent(look), {"A": [line, wants("look"), "done"]})
     ids = [event.data["id"] for event in story.named("tool_call") if event.data["status"] == "running"]
     assert ids == ["mine", "call_1_2", "call_2_1"]
 
 
 def test_approval_decisions_have_their_own_script_lines() -> None:
     script = script_from({"A": "said", "A/look": ["yes", "no"], "*": "any"})
-    said = [script.decision("A", "look", ordinal) for ordinal in range(3)]
-    assert [line.text for line in said if line] == ["yes", "no", "no"]
+    replies = [script.decision("A", "look", ordinal) for ordinal in range(3)]
+    assert [line.text for line in replies if line] == ["yes", "no", "no"]
     assert script.decision("A", "peek", 0) is None, "a star consents to nothing"
 
 

@@ -143,11 +143,11 @@ def test_fields_of_a_docstring_are_read_too() -> None:
     ],
 )
 def test_mismatching_arguments_are_reported(
-    function: Callable[..., Any], arguments: dict[str, Any], said: str
+    function: Callable[..., Any], arguments: dict[str, Any], replies: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
         bind_arguments(function, arguments)
-    assert str(caught.value).startswith(f"wrong arguments: {said}")
+    assert str(caught.value).startswith(f"wrong arguments: {replies}")
 
 
 def positional(a: int, b: int = 2, /, c: int = 3, *more: int, d: int = 4, **others: Any) -> list[Any]:
@@ -182,13 +182,13 @@ def test_function_without_a_signature_is_rejected() -> None:
         parameters(max)
 
 
-def lent(idempotency_key: str, workspace: Path, _context: dict[str, Any], word: str) -> None:
+def injected(idempotency_key: str, workspace: Path, _context: dict[str, Any], word: str) -> None:
     """Is lent things."""
 
 
 def test_injected_parameters_are_not_in_the_schema() -> None:
-    assert list(parameters(lent)["properties"]) == ["word"]
-    assert bind_arguments(lent, {"word": "x"}) == ((), {"word": "x"})
+    assert list(parameters(injected)["properties"]) == ["word"]
+    assert bind_arguments(injected, {"word": "x"}) == ((), {"word": "x"})
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 import roundel
 from roundel.kernel.unlock import CHECKS
-from tests.llm.story import KEY, LOOK, Story, asking, every_provider, profile, told, workflow
+from tests.llm.story import KEY, LOOK, Story, asking, every_provider, profile, run_story, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 
 NAMES = ("max_tool_calls", "maxToolCalls", "tool_loop_limit", "max_calls_per_round")
@@ -46,7 +46,7 @@ def run_file(wire: Wire, folder: Path, limit: str) -> Story:
     wire.replies(insatiable)
     path = folder / "workflow.yaml"
     path.write_text(FILE.format(url=wire.openai_url, key=KEY, limit=limit))
-    return told(path)
+    return run_story(path)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_invalid_limit_is_rejected(wire: Wire, tmp_path: Path, limit: str) -> No
 
 def test_tool_limit_in_a_profile_is_not_sent_to_the_provider(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(workflow({"default": profile(wire, params={"tool_loop_limit": 2})}, "look"))
+    run_story(workflow({"default": profile(wire, params={"tool_loop_limit": 2})}, "look"))
     assert wire.requests[0].parameters() == {}
 
 
 @every_provider
 def test_the_last_request_offers_no_tool(wire: Wire, provider: str) -> None:
     wire.replies(insatiable)
-    told(asking(wire, provider, "look", max_tool_calls=1))
+    run_story(asking(wire, provider, "look", max_tool_calls=1))
     first, last = (request.body for request in wire.requests)
     assert wire.requests[0].tool_names() == ["look"]
     if provider == "anthropic":  # it refuses a history with calls if the request names no tools
@@ -123,14 +123,14 @@ def test_the_last_request_offers_no_tool(wire: Wire, provider: str) -> None:
 @pytest.mark.parametrize("choice", ["required", ["look"]], ids=str)
 def test_forced_tool_choice_is_dropped_in_the_last_request(wire: Wire, provider: str, choice: Any) -> None:
     wire.replies(LOOK, Reply(text="Quiet."))
-    story = told(asking(wire, provider, "look", max_tool_calls=1, params={"tool_choice": choice}))
+    story = run_story(asking(wire, provider, "look", max_tool_calls=1, params={"tool_choice": choice}))
     assert (story.result.output, len(wire.requests)) == ("Quiet.", 2)
 
 
 @every_provider
 def test_on_limit_error_fails_the_node(wire: Wire, provider: str) -> None:
     wire.replies(insatiable)
-    story = told(asking(wire, provider, "look", max_tool_calls=3, on_limit="error"))
+    story = run_story(asking(wire, provider, "look", max_tool_calls=3, on_limit="error"))
     assert story.error == "A: the model asked for tools again after 3 rounds of them, which is the limit"
     assert len(wire.requests) == 4
     assert [request.tool_names() for request in wire.requests] == [["look"]] * 4
@@ -140,7 +140,7 @@ def test_on_limit_error_fails_the_node(wire: Wire, provider: str) -> None:
 @pytest.mark.parametrize("on_limit", ["error", "suspend"])
 def test_answer_after_the_last_tool_round_is_used(wire: Wire, provider: str, on_limit: str) -> None:
     wire.replies(LOOK, LOOK, Reply(text="Quiet."))
-    story = told(asking(wire, provider, "look", max_tool_calls=2, on_limit=on_limit))
+    story = run_story(asking(wire, provider, "look", max_tool_calls=2, on_limit=on_limit))
     assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "Quiet.", 3)
     assert [request.tool_names() for request in wire.requests] == [["look"]] * 3
 
@@ -148,7 +148,7 @@ def test_answer_after_the_last_tool_round_is_used(wire: Wire, provider: str, on_
 @every_provider
 def test_model_that_only_requests_tools_has_not_answered(wire: Wire, provider: str) -> None:
     wire.replies(LOOK)
-    story = told(asking(wire, provider, "look", max_tool_calls=2))
+    story = run_story(asking(wire, provider, "look", max_tool_calls=2))
     assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "", 3)
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 2}
 
@@ -175,7 +175,7 @@ def test_unlock_reuses_the_request_that_reached_the_limit(wire: Wire, provider: 
 def test_calls_beyond_the_round_width_get_results(wire: Wire) -> None:
     calls = tuple((f"a{number}", "look", {"place": "Oslo"}) for number in range(3))
     wire.replies(Reply(tool_calls=calls), Reply(text="Quiet."))
-    story = told(asking(wire, "openai", "look", max_calls_per_round=2))
+    story = run_story(asking(wire, "openai", "look", max_calls_per_round=2))
     results = dict(wire.requests[1].tool_results())
     assert list(results) == ["a0", "a1", "a2"]
     assert "only 2 calls are allowed at once" in results["a2"]

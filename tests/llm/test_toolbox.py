@@ -12,7 +12,7 @@ import pytest
 
 import roundel
 from roundel.workflow.functions import _registered
-from tests.nodes.conversations import Told, agent, look, told, wants
+from tests.nodes.conversations import Told, agent, look, run_conversation, wants
 
 
 def workflow(beside: dict[str, Any], /, **config: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def results(story: Told) -> list[str]:
 
 def test_tool_from_the_import_path() -> None:
     source = workflow({"mean": {"python": "statistics:mean"}}, tools=["mean"])
-    assert results(told(source, {"A": [wants("mean", data=[1, 2, 6]), "done"]})) == ["3"]
+    assert results(run_conversation(source, {"A": [wants("mean", data=[1, 2, 6]), "done"]})) == ["3"]
 
 
 def test_tool_from_a_module_next_to_the_file(tmp_path: Path) -> None:
@@ -40,12 +40,12 @@ def test_tool_from_a_module_next_to_the_file(tmp_path: Path) -> None:
         "tools: {double: {python: 'ours:twice', prefix: our}}\n"
         "graph: {nodes: [{id: A, type: agent, config: {tools: double}}], start: A}\n"
     )
-    assert results(told(file, {"A": [wants("our_double", text="ab"), "done"]})) == ["abab"]
+    assert results(run_conversation(file, {"A": [wants("our_double", text="ab"), "done"]})) == ["abab"]
 
 
 def test_invalid_tool_name_is_sanitised() -> None:
     source = workflow({"my tool!": {"python": "statistics:mean"}}, tools=["my tool!"])
-    assert results(told(source, {"A": [wants("my_tool_", data=[1]), "done"]})) == ["1"]
+    assert results(run_conversation(source, {"A": [wants("my_tool_", data=[1]), "done"]})) == ["1"]
 
 
 def test_tool_timeout_is_enforced() -> None:
@@ -60,7 +60,7 @@ def test_tool_timeout_is_enforced() -> None:
     }
     graph = roundel.Graph(start="A", end="A", tools=tools).node("A", "agent", tools=list(tools))
     started = time.monotonic()
-    story = told(graph, {"A": [wants("sleep", "give_up"), "done"]})
+    story = run_conversation(graph, {"A": [wants("sleep", "give_up"), "done"]})
     assert sorted(results(story)) == ["TimeoutError: the other side is slow", "no answer after 0.05 seconds"]
     assert time.monotonic() - started < 1.5
 
@@ -72,7 +72,7 @@ def test_invalid_unicode_in_tool_results_is_replaced() -> None:
         return "a\udcff"
 
     calls = [{"name": "read", "arguments": {"broken": broken}} for broken in (False, True)]
-    story = told(agent(read), {"A": [{"tool_calls": calls}, "done"]})
+    story = run_conversation(agent(read), {"A": [{"tool_calls": calls}, "done"]})
     assert sorted(results(story)) == ["ValueError: b?", "a?"]
     assert all(msgspec.json.encode(event) for event in story.events)
 
@@ -89,11 +89,11 @@ def test_invalid_unicode_in_tool_results_is_replaced() -> None:
     ],
 )
 def test_check_reports_unavailable_tools(
-    tools: dict[str, Any], offered: list[str], code: str, said: str
+    tools: dict[str, Any], offered: list[str], code: str, replies: str
 ) -> None:
     _, report = roundel.check(workflow(tools, tools=offered))
     found = next(one for one in report.diagnostics if one.code == code)
-    assert said in f"{found.message} {found.hint}"
+    assert replies in f"{found.message} {found.hint}"
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_check_reports_unavailable_tools(
         ({"python": "statistics:mean", "parameters": {"type": 3}}, "is no JSON Schema"),
     ],
 )
-def test_tools_that_fail_to_load_are_reported_before_the_run(source: dict[str, Any], said: str) -> None:
-    with pytest.raises(roundel.WorkflowError, match=said) as caught:
-        told(workflow({"tool": source}, tools=["tool"]), {"A": "never"})
+def test_tools_that_fail_to_load_are_reported_before_the_run(source: dict[str, Any], replies: str) -> None:
+    with pytest.raises(roundel.WorkflowError, match=replies) as caught:
+        run_conversation(workflow({"tool": source}, tools=["tool"]), {"A": "never"})
     assert caught.value.diagnostics[0].code in ("cannot-run", "unknown-function")
 
 
@@ -115,13 +115,13 @@ def test_duplicate_tool_names_are_reported_before_the_run() -> None:
     with pytest.raises(
         roundel.WorkflowError, match="two tools have the name 'a_b'; give one of them a prefix"
     ):
-        told(workflow(tools, tools=["a b", "a.b"]), {"A": "never"})
+        run_conversation(workflow(tools, tools=["a b", "a.b"]), {"A": "never"})
 
 
 def test_a_tool_that_is_named_twice_is_offered_once() -> None:
     dynamic = {"tool_ids": ["mean"]}
     source = workflow({"mean": {"python": "statistics:mean"}}, tools=["mean", "mean"], dynamic_tools=dynamic)
-    assert results(told(source, {"A": [wants("mean", data=[3]), "done"]})) == ["3"]
+    assert results(run_conversation(source, {"A": [wants("mean", data=[3]), "done"]})) == ["3"]
 
 
 # Tools of Python.
@@ -141,9 +141,9 @@ def test_a_function_may_be_registered() -> None:
     def watch(place: str) -> str:
         return f"watched {place}"
 
-    assert results(told(workflow({}, tools=["spy"]), {"A": [wants("spy", place="x"), "done"]})) == [
-        "watched x"
-    ]
+    assert results(
+        run_conversation(workflow({}, tools=["spy"]), {"A": [wants("spy", place="x"), "done"]})
+    ) == ["watched x"]
 
 
 def test_functions_in_a_graph_are_named_and_numbered() -> None:
@@ -152,7 +152,7 @@ def test_functions_in_a_graph_are_named_and_numbered() -> None:
 
     graph = agent(look).node("B", "agent", tools=[globals()["look"]]).edge("A", "B")
     script = {"A": [wants("look", place="x"), "one"], "B": [wants("look_2", place="y"), "two"]}
-    assert results(told(graph, script)) == ["another look at x", "seen y"]
+    assert results(run_conversation(graph, script)) == ["another look at x", "seen y"]
 
 
 def test_graph_accepts_tools_and_models() -> None:
@@ -173,7 +173,7 @@ def test_graph_accepts_tools_and_models() -> None:
     assert set(graph.workflow().tools) == {"double", "look", "mean"}
     assert graph.workflow().models["default"].provider_and_name == ("openai", "m")
     assert set(graph.workflow(tools={"more": look}).tools) == {"double", "look", "mean", "more"}
-    assert results(told(graph, {"A": [wants("double", word="ab"), "done"]})) == ["abab"]
+    assert results(run_conversation(graph, {"A": [wants("double", word="ab"), "done"]})) == ["abab"]
 
 
 def test_function_does_not_shadow_a_named_tool() -> None:
@@ -185,7 +185,7 @@ def test_function_does_not_shadow_a_named_tool() -> None:
     inner.node("C", "agent", tools=["mean"])
     outer.node("A", "agent", tools=[mean]).node("B", "subgraph", graph=inner).edge("A", "B")
     script = {"A": [wants("mean_2", data=[1]), "one"], "C": [wants("mean", data=[4]), "two"]}
-    assert results(told(outer, script)) == ["my own mean", "4"]
+    assert results(run_conversation(outer, script)) == ["my own mean", "4"]
 
 
 def test_tool_name_is_unique_in_the_whole_workflow() -> None:
@@ -198,7 +198,7 @@ def test_tool_name_is_unique_in_the_whole_workflow() -> None:
 
 def test_python_agents_accept_functions_as_tools() -> None:
     loop = roundel.LoopAgent("L", roundel.Agent("A", tools=[look]), roundel.LoopMode.count(2))
-    story = told(loop, {"A": [wants("look", place="a"), "one", wants("look", place="b"), "two"]})
+    story = run_conversation(loop, {"A": [wants("look", place="a"), "one", wants("look", place="b"), "two"]})
     assert results(story) == ["seen a", "seen b"]
     assert story.addresses() == ["L[1].A[1]/look", "L[2].A[1]/look"]
 
@@ -223,7 +223,7 @@ MEAN, MEDIAN = "tools: {mean: {python: 'statistics:mean'}}", "tools: {mean: {pyt
 @pytest.mark.parametrize(("outer", "inner"), [(MEAN, ""), ("", MEAN), (MEAN, MEAN)])
 def test_tools_are_shared_between_file_and_subgraph(outer: str, inner: str, tmp_path: Path) -> None:
     file = files(tmp_path, outer, inner)
-    story = told(file, {"A": [wants("mean", data=[1, 2, 6]), "done"]})
+    story = run_conversation(file, {"A": [wants("mean", data=[1, 2, 6]), "done"]})
     assert results(story) == ["3"]
     assert story.addresses() == ["S/A[1]/mean"]
 
@@ -264,12 +264,12 @@ def dialect(folder: Path, *names: str, **more: Any) -> Path:
 
 def test_tool_from_the_tools_folder(tmp_path: Path) -> None:
     file = dialect(tmp_path, "add")
-    assert results(told(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
+    assert results(run_conversation(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
 
 
 def test_all_functions_of_a_module_are_offered(tmp_path: Path) -> None:
     file = dialect(tmp_path, "sums:All", prefix="our")
-    story = told(
+    story = run_conversation(
         file, {"A": [wants("our_add", "our_times", "our_join", "our__hidden", one=3, other=4), "done"]}
     )
     there = "there are: our_add, our_times"
@@ -288,10 +288,10 @@ def test_missing_tool_is_a_warning_and_not_offered(name: str, tmp_path: Path) ->
     (found,) = report.diagnostics
     assert (found.code, found.severity) == ("missing-tool", "warning")
     assert f"the tool '{name}' is not here" in found.message
-    assert results(told(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
+    assert results(run_conversation(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
 
 
 def test_tooling_may_be_written_without_a_list(tmp_path: Path) -> None:
     config = {"tools": [{"name": "statistics:mean", "description": "The mean"}], "timeout": 5}
     source = workflow({}, tooling={"type": "function", "config": config})
-    assert results(told(source, {"A": [wants("mean", data=[1, 3]), "done"]})) == ["2"]
+    assert results(run_conversation(source, {"A": [wants("mean", data=[1, 3]), "done"]})) == ["2"]

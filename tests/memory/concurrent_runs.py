@@ -75,7 +75,7 @@ class Crowd:
         class Fresh:
             """Says something new each time, after a look at what it was shown."""
 
-            said = 0
+            replies = 0
 
             def __init__(self, _script: Any) -> None:
                 pass
@@ -85,10 +85,10 @@ class Crowd:
                 group = owners[-1] if owners[-1] in GROUPS else "?"
                 for message in request.messages:
                     crowd.check(message.text, group)
-                Fresh.said += 1
-                said = Reply(f"fact {crowd.number}-{Fresh.said} belongs to {group}")
+                Fresh.replies += 1
+                replies = Reply(f"fact {crowd.number}-{Fresh.replies} belongs to {group}")
                 await asyncio.sleep(0)
-                return said
+                return replies
 
         return Fresh
 

@@ -22,12 +22,12 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """All that models are asked."""
-    asked: list[Request] = []
+    requests_seen: list[Request] = []
 
     class Listening(ScriptedModel):
         async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
-            asked.append(request)
+            requests_seen.append(request)
             return await super().reply(request, say)
 
     monkeypatch.setattr(services, "ScriptedModel", Listening)
-    return asked
+    return requests_seen

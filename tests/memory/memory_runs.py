@@ -32,7 +32,9 @@ def agents(*memories: Any, memory: Any = (), group: str = "", **config: Any) -> 
     return {"memory": {"group_id": group}, "graph": graph}
 
 
-def said(workflow: Any, reply: str, store: Path, input: str = "go", **options: Any) -> list[roundel.Event]:
+def run_reply(
+    workflow: Any, reply: str, store: Path, input: str = "go", **options: Any
+) -> list[roundel.Event]:
     """The events of a run in which A says something."""
     events: list[roundel.Event] = []
     script = {"A": [reply], **options.pop("script", {})}
@@ -45,7 +47,7 @@ def troubles(events: Sequence[roundel.Event]) -> list[dict[str, Any]]:
     return [event.data for event in events if event.event == "memory_error"]
 
 
-def kept(store: Path, group: str, kind: str = "") -> list[MemoryEntry]:
+def stored_entries(store: Path, group: str, kind: str = "") -> list[MemoryEntry]:
     """What a group remembers."""
 
     async def look() -> list[MemoryEntry]:
@@ -56,7 +58,7 @@ def kept(store: Path, group: str, kind: str = "") -> list[MemoryEntry]:
 
 
 def texts(store: Path, group: str, kind: str = "") -> list[str]:
-    return [entry.text for entry in kept(store, group, kind)]
+    return [entry.text for entry in stored_entries(store, group, kind)]
 
 
 class Group:

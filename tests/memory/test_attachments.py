@@ -14,7 +14,7 @@ import roundel
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.memory import files, run_memory
 from roundel.nodes.services import Request
-from tests.memory.memory_runs import agents, kept, said, texts, troubles
+from tests.memory.memory_runs import agents, run_reply, stored_entries, texts, troubles
 
 
 def reminded(requests: list[Request]) -> list[str]:
@@ -42,25 +42,27 @@ def file_workflow(*sources: Any, **use: Any) -> dict[str, Any]:
 
 
 def test_simple_memory_is_found_by_output_and_input(store: Path, requests: list[Request]) -> None:
-    said(simple(), "peaches and honey", store, "how does oolong taste?")
-    said(simple(), "smoke", store, "how does lapsang taste?")
-    said(simple(), "?", store, "tell me of oolong")
+    run_reply(simple(), "peaches and honey", store, "how does oolong taste?")
+    run_reply(simple(), "smoke", store, "how does lapsang taste?")
+    run_reply(simple(), "?", store, "tell me of oolong")
     assert reminded(requests) == ["peaches and honey"]
-    said(simple(), "??", store, "honey!")
+    run_reply(simple(), "??", store, "honey!")
     assert reminded(requests) == ["peaches and honey"]
-    said(simple(), "???", store, "bread")
+    run_reply(simple(), "???", store, "bread")
     assert reminded(requests) == []
-    assert [entry.about for entry in kept(store, "", "notes")][-1] == {"input": "how does oolong taste?"}
+    assert [entry.about for entry in stored_entries(store, "", "notes")][-1] == {
+        "input": "how does oolong taste?"
+    }
 
 
 def test_top_k_and_threshold(store: Path, requests: list[Request]) -> None:
     for text in ("green tea", "black tea", "white tea", "green black tea"):
-        said(simple(), text, store, "-")
-    said(simple(top_k=2, write=False), "", store, "green black tea")
+        run_reply(simple(), text, store, "-")
+    run_reply(simple(top_k=2, write=False), "", store, "green black tea")
     assert reminded(requests) == ["green black tea", "black tea"]
-    said(simple(top_k=9, similarity_threshold=0.6, write=False), "", store, "green black tea")
+    run_reply(simple(top_k=9, similarity_threshold=0.6, write=False), "", store, "green black tea")
     assert reminded(requests) == ["green black tea", "black tea", "green tea"]
-    said(simple(similarity_threshold=1.0, write=False), "", store, "green black milk")
+    run_reply(simple(similarity_threshold=1.0, write=False), "", store, "green black milk")
     assert reminded(requests) == []
 
 
@@ -68,8 +70,8 @@ def test_simple_memory_keeps_the_newest_entries(store: Path, monkeypatch: pytest
 
     monkeypatch.setattr(run_memory, "MAX_SIMPLE_ENTRIES", 3)
     for number in range(5):
-        said(simple(), f"text {number}", store)
-    said(simple(), "text 2", store)
+        run_reply(simple(), f"text {number}", store)
+    run_reply(simple(), "text 2", store)
     assert texts(store, "") == ["text 2", "text 4", "text 3"]
 
 
@@ -78,8 +80,8 @@ def test_simple_memory_keeps_the_newest_entries(store: Path, monkeypatch: pytest
 
 def test_blackboard_returns_the_last_entries_in_order(store: Path, requests: list[Request]) -> None:
     for number in range(5):
-        said(board(), f"text {number}", store)
-    said(board(top_k=2, write=False), "", store, "nothing to do with it")
+        run_reply(board(), f"text {number}", store)
+    run_reply(board(top_k=2, write=False), "", store, "nothing to do with it")
     assert reminded(requests) == ["text 3", "text 4"]
 
 
@@ -109,9 +111,9 @@ def test_json_file_at_the_path_is_imported(store: Path, requests: list[Request])
         ("assam?", ["assam is strong"]),
         ("darjeeling?", ["a plain text on darjeeling"]),
     ):
-        said(simple("notes.json"), f"said of {question}", store, question)
+        run_reply(simple("notes.json"), f"said of {question}", store, question)
         assert reminded(requests) == found
-    said(simple("notes.json"), "-", store, "oolong")
+    run_reply(simple("notes.json"), "-", store, "oolong")
     assert sorted(reminded(requests)) == ["oolong tastes of peaches", "said of oolong?"]
     assert Path("notes.json").read_bytes() == before
     assert len(texts(store, "", "notes.json")) == 5
@@ -119,9 +121,9 @@ def test_json_file_at_the_path_is_imported(store: Path, requests: list[Request])
 
 def test_json_file_is_imported_into_a_blackboard(store: Path, requests: list[Request]) -> None:
     write("board.json", {"items": ITEMS[:3]})
-    said(board("board.json"), "fresh", store)
+    run_reply(board("board.json"), "fresh", store)
     assert reminded(requests) == ["oolong tastes of peaches", "lapsang tastes of smoke", "assam is strong"]
-    said(board("board.json", top_k=2), "fresher", store)
+    run_reply(board("board.json", top_k=2), "fresher", store)
     assert reminded(requests) == ["assam is strong", "fresh"]
 
 
@@ -130,9 +132,9 @@ def test_json_file_is_imported_into_a_blackboard(store: Path, requests: list[Req
 def test_unreadable_json_file_is_reported(
     store: Path, requests: list[Request], make: Any, content: str
 ) -> None:
-    said(make("notes.json"), "tea is green", store)
+    run_reply(make("notes.json"), "tea is green", store)
     write("notes.json", content)
-    (trouble,) = troubles(said(make("notes.json"), "x", store, "green tea"))
+    (trouble,) = troubles(run_reply(make("notes.json"), "x", store, "green tea"))
     assert trouble["error"].startswith("notes.json cannot be read: ")
     assert reminded(requests) == ["tea is green"]
 
@@ -148,15 +150,15 @@ def test_file_passages_are_found_by_the_question(store: Path, requests: list[Req
     )
     write("docs/inner/milk.MD", "Milk is white.")
     write("docs/code.py", "oolong = 1")
-    events = said(file_workflow({"path": "docs", "file_types": ".md"}), "x", store, "what is oolong")
+    events = run_reply(file_workflow({"path": "docs", "file_types": ".md"}), "x", store, "what is oolong")
     assert troubles(events) == []
     assert reminded(requests)[0] == "Oolong is half black, half green."
-    said(file_workflow({"path": "docs", "file_types": [".md"]}), "x", store, "white kettles")
+    run_reply(file_workflow({"path": "docs", "file_types": [".md"]}), "x", store, "white kettles")
     assert "Milk is white." in reminded(requests)
     assert "Kettles sing." in requests[-1].messages[0].text
-    said(file_workflow({"path": "docs", "file_types": [".md"], "recursive": False}), "x", store, "white")
+    run_reply(file_workflow({"path": "docs", "file_types": [".md"], "recursive": False}), "x", store, "white")
     assert reminded(requests) == []
-    said(file_workflow({"path": "docs/code.py"}), "x", store, "oolong")
+    run_reply(file_workflow({"path": "docs/code.py"}), "x", store, "oolong")
     assert reminded(requests) == ["oolong = 1"]
 
 
@@ -167,21 +169,21 @@ def test_only_changed_files_are_indexed_again(store: Path, requests: list[Reques
     flow = file_workflow({"path": "docs"})
 
     def ask() -> list[str]:
-        said(flow, "x", store, "how is the tea")
+        run_reply(flow, "x", store, "how is the tea")
         return sorted(reminded(requests))
 
     assert ask() == ["the tea is black", "the tea is green"]
-    first = {entry.about["file"]: entry.id for entry in kept(store, "")}
+    first = {entry.about["file"]: entry.id for entry in stored_entries(store, "")}
     write("docs/a.txt", "the tea is white")
     assert ask() == ["the tea is black", "the tea is white"]
-    second = {entry.about["file"]: entry.id for entry in kept(store, "")}
+    second = {entry.about["file"]: entry.id for entry in stored_entries(store, "")}
     changed = [Path(file).name for file in first if first[file] != second[file]]
     assert changed == ["a.txt"]
     Path("docs/b.txt").unlink()
     assert ask() == ["the tea is white"]
     write("docs/c.txt", "the tea is white")
     assert ask() == ["the tea is white"]
-    assert len(kept(store, "")) == 2
+    assert len(stored_entries(store, "")) == 2
 
 
 def test_changed_file_is_indexed_again_within_a_run(store: Path, requests: list[Request]) -> None:
@@ -221,16 +223,16 @@ def test_concurrent_agents_read_each_file_once(store: Path, monkeypatch: pytest.
     flow = file_workflow({"path": "docs"})
     flow["graph"]["nodes"] = [{**flow["graph"]["nodes"][0], "id": name} for name in ("A", "B", "C")]
     flow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
-    assert troubles(said(flow, "x", store, "tea", script={"B": ["y"], "C": ["z"]})) == []
+    assert troubles(run_reply(flow, "x", store, "tea", script={"B": ["y"], "C": ["z"]})) == []
     assert sorted(read) == ["a.txt", "b.txt", "c.txt"]
 
 
 def test_file_memory_is_shared_by_all_groups(store: Path, requests: list[Request]) -> None:
     write("a.txt", "the tea is green")
     for group in ("one", "two"):
-        said(file_workflow({"path": "a.txt"}), "x", store, "tea", group=group)
+        run_reply(file_workflow({"path": "a.txt"}), "x", store, "tea", group=group)
         assert reminded(requests) == ["the tea is green"]
-    assert len(kept(store, "")) == 1
+    assert len(stored_entries(store, "")) == 1
     assert texts(store, "one", "docs") == []
 
 
@@ -240,15 +242,15 @@ def test_unreadable_files_are_reported_and_the_others_indexed(store: Path, reque
     Path("docs/bad.txt").write_bytes(b"\xff\xfe tea")
     Path("docs/big.txt").write_bytes(b"tea " * 2_000_000)
     os.mkfifo("docs/pipe.txt")
-    events = said(file_workflow({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
-    told = sorted(data["error"].partition(":")[0] for data in troubles(events))
-    assert told == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
+    events = run_reply(file_workflow({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
+    reported = sorted(data["error"].partition(":")[0] for data in troubles(events))
+    assert reported == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
     assert {data["store"] for data in troubles(events)} == {"docs"}
     assert reminded(requests) == ["the tea is green"]
     klingon = file_workflow(
         {"path": "docs/good.txt", "encoding": "klingon"}, {"path": ".", "encoding": "utf-16"}
     )
-    (trouble, *_) = troubles(said(klingon, "x", store, "tea"))
+    (trouble, *_) = troubles(run_reply(klingon, "x", store, "tea"))
     assert "klingon" in trouble["error"]
     _, report = roundel.check(klingon)
     assert [found.code for found in report.diagnostics] == ["unknown-encoding"]
@@ -257,11 +259,11 @@ def test_unreadable_files_are_reported_and_the_others_indexed(store: Path, reque
 def test_lone_surrogate_in_a_file_does_not_fail(store: Path, requests: list[Request]) -> None:
     """What cuts texts by the units of UTF-16 leaves such halves in JSON."""
     Path("notes.json").write_text(json.dumps(["tea \ud83d"]), encoding="utf-8")
-    assert troubles(said(simple("notes.json"), "x", store, "tea")) == []
+    assert troubles(run_reply(simple("notes.json"), "x", store, "tea")) == []
     assert reminded(requests) == ["tea ?"]
     Path("notes.txt").write_text("milk \\ud83d", encoding="utf-8")
     escaped = {"path": "notes.txt", "encoding": "unicode_escape"}
-    assert troubles(said(file_workflow(escaped), "x", store, "milk")) == []
+    assert troubles(run_reply(file_workflow(escaped), "x", store, "milk")) == []
     assert reminded(requests) == ["milk ?"]
 
 
@@ -276,9 +278,9 @@ def test_relative_path_has_an_index_per_resolved_folder(
         (tmp_path / name / "handbook").mkdir(parents=True)
         (tmp_path / name / "handbook" / "a.txt").write_text(f"tea from {name}", encoding="utf-8")
         monkeypatch.chdir(tmp_path / name)
-        said(flow, "x", store, "tea")
+        run_reply(flow, "x", store, "tea")
         assert reminded(requests) == [f"tea from {name}"]
-    indexed = {entry.text: entry.shelf for entry in kept(store, "")}
+    indexed = {entry.text: entry.shelf for entry in stored_entries(store, "")}
     assert len(set(indexed.values())) == 2
     assert set(indexed) == {"tea from here", "tea from there"}
 
@@ -288,10 +290,10 @@ def test_undecodable_file_name_does_not_prevent_indexing(store: Path, requests: 
     Path("docs").mkdir()
     for name, data in ((b"\xfc.txt", b"black tea"), (b"\xfd.txt", b"white tea"), (b"\xfe.txt", b"\xfe tea")):
         Path(os.fsdecode(b"docs/" + name)).write_bytes(data)
-    (trouble,) = troubles(said(file_workflow({"path": "docs"}), "x", store, "tea"))
+    (trouble,) = troubles(run_reply(file_workflow({"path": "docs"}), "x", store, "tea"))
     assert trouble["error"].startswith("\\xfe.txt cannot be read")
     assert sorted(reminded(requests)) == ["black tea", "white tea"]
-    assert len({entry.about["file"] for entry in kept(store, "")}) == 2
+    assert len({entry.about["file"] for entry in stored_entries(store, "")}) == 2
 
 
 def test_files_are_resolved_next_to_the_workflow(
@@ -308,7 +310,7 @@ def test_files_are_resolved_next_to_the_workflow(
     assert [(found.code, found.message) for found in report.diagnostics] == [
         ("missing-source", "the memory 'docs' reads 'none.txt', which does not exist")
     ]
-    assert len(troubles(said(folder / "flow.yaml", "x", store, "tea"))) == 1
+    assert len(troubles(run_reply(folder / "flow.yaml", "x", store, "tea"))) == 1
     assert reminded(requests) == ["the tea is green"]
 
 
@@ -316,8 +318,8 @@ def test_mem0_is_a_warning_and_does_nothing(store: Path, requests: list[Request]
     flow = agents("m", memory=[{"name": "m", "type": "mem0", "config": {"api_key": "k", "user_id": "u"}}])
     _, report = roundel.check(flow)
     assert [found.code for found in report.diagnostics] == ["without-effect"]
-    assert troubles(said(flow, "x", store)) == []
-    assert kept(store, "") == []
+    assert troubles(run_reply(flow, "x", store)) == []
+    assert stored_entries(store, "") == []
 
 
 def test_interrupted_indexing_resumes(
@@ -337,13 +339,17 @@ def test_interrupted_indexing_resumes(
         return await plain(self, *given, **named)
 
     monkeypatch.setattr(SqliteMemoryStore, "remember", remember)
-    (trouble,) = troubles(said(file_workflow({"path": "docs"}), "x", store, "tea"))
+    (trouble,) = troubles(run_reply(file_workflow({"path": "docs"}), "x", store, "tea"))
     assert trouble["error"] == "interrupted"
-    first = kept(store, "")
-    assert troubles(said(file_workflow({"path": "docs"}), "x", store, "tea")) == []
+    first = stored_entries(store, "")
+    assert troubles(run_reply(file_workflow({"path": "docs"}), "x", store, "tea")) == []
     assert written == 4
-    assert {Path(entry.about["file"]).name for entry in kept(store, "")} == {"a.txt", "b.txt", "c.txt"}
-    assert {entry.id for entry in first} <= {entry.id for entry in kept(store, "")}
+    assert {Path(entry.about["file"]).name for entry in stored_entries(store, "")} == {
+        "a.txt",
+        "b.txt",
+        "c.txt",
+    }
+    assert {entry.id for entry in first} <= {entry.id for entry in stored_entries(store, "")}
 
 
 def test_secrets_in_files_are_neither_stored_nor_shown_to_a_model(
@@ -351,7 +357,7 @@ def test_secrets_in_files_are_neither_stored_nor_shown_to_a_model(
 ) -> None:
     monkeypatch.setenv("HOUSE_TOKEN", "blue-heron-0123456789")
     Path("notes.txt").write_text("the gate opens with blue-heron-0123456789", encoding="utf-8")
-    said(file_workflow({"path": "notes.txt"}), "yes", store, "how does the gate open?")
+    run_reply(file_workflow({"path": "notes.txt"}), "yes", store, "how does the gate open?")
     assert any("the gate opens with ***" in message.text for message in requests[0].messages)
     raw = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))
     assert b"gate opens" in raw

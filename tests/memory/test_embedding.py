@@ -29,13 +29,13 @@ class Server:
     """Gives texts with the same meaning vectors of the same direction."""
 
     def __init__(self) -> None:
-        self.asked: list[list[str]] = []
+        self.requests_seen: list[list[str]] = []
         self.bodies: list[dict[str, Any]] = []
         self.status = 200
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-        self.asked.append(texts)
+        self.requests_seen.append(texts)
         self.bodies.append(body)
         data = [
             {"object": "embedding", "index": number, "embedding": list(_vector(text))}
@@ -55,10 +55,10 @@ def serving(server: Server) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            told: Any = server.answer(body)
+            reported: Any = server.answer(body)
             if server.status != 200:
-                told = {"error": {"message": f"no: {self.headers['Authorization']}", "type": "x"}}
-            data = json.dumps(told).encode()
+                reported = {"error": {"message": f"no: {self.headers['Authorization']}", "type": "x"}}
+            data = json.dumps(reported).encode()
             self.send_response(server.status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -91,17 +91,17 @@ def url(server: Server) -> Iterator[str]:
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What models were shown; they are scripted, but nobody knows: to the run they are real ones."""
-    asked: list[list[str]] = []
+    requests_seen: list[list[str]] = []
 
     class Real(ScriptedModel):
         async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
             text = request.messages[0].text if len(request.messages) > 1 else ""
             lines = [line.partition("] ")[2] for line in text.splitlines() if line.startswith("[")]
-            asked.append(lines)
+            requests_seen.append(lines)
             return await super().reply(request, say)
 
     monkeypatch.setattr(services.NodeServices, "model", lambda self, node: Real(script_from({"*": ["ok"]})))
-    return asked
+    return requests_seen
 
 
 def embedding(url: str, **more: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_entries_are_found_by_meaning(store: Path, server: Server, url: str, sho
     run(flow(url, top_k=1), store, "the lorry")
     assert shown[-1] == ["a car drives"]
     # The entries were asked about once, the questions each time.
-    assert [len(texts) for texts in server.asked] == [3, 1, 1, 1]
+    assert [len(texts) for texts in server.requests_seen] == [3, 1, 1, 1]
 
 
 def test_only_new_entries_are_embedded(store: Path, server: Server, url: str, shown: list[list[str]]) -> None:
@@ -154,7 +154,7 @@ def test_only_new_entries_are_embedded(store: Path, server: Server, url: str, sh
     promote(store, "a car", "dog 3")
     run(flow(url), store, "lorry")
     assert shown[-1][0] == "a car"
-    assert [len(texts) for texts in server.asked] == [64, 6, 1, 1, 1]
+    assert [len(texts) for texts in server.requests_seen] == [64, 6, 1, 1, 1]
     ((size,),) = query(store, "SELECT DISTINCT length(vector) FROM memory_vectors")
     assert size == 3 * 4
 
@@ -168,8 +168,8 @@ def test_concurrent_agents_embed_each_entry_once(
     workflow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
     run(workflow, store, "puppy")
     assert shown == [["a dog"]] * 3
-    asked = [text for texts in server.asked for text in texts]
-    assert sorted(asked) == ["a car", "a dog", "puppy", "puppy", "puppy"]
+    requests_seen = [text for texts in server.requests_seen for text in texts]
+    assert sorted(requests_seen) == ["a car", "a dog", "puppy", "puppy", "puppy"]
 
 
 def test_files_and_imported_json_are_embedded(store: Path, url: str, shown: list[list[str]]) -> None:
@@ -211,7 +211,7 @@ def test_scripted_run_uses_word_search_instead_of_embeddings(store: Path, server
     for question, found in (("dog", True), ("puppy", False)):
         result = roundel.run(made, question, script={}, store=store)
         assert ("[1] a dog barks" in result.output) is found
-    assert server.asked == []
+    assert server.requests_seen == []
 
 
 def test_local_embeddings_need_a_package(

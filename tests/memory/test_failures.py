@@ -21,7 +21,7 @@ from roundel.memory import run_memory
 from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.store import Item, Match, Shelf
 from tests.journal.stores import query
-from tests.memory.memory_runs import Group, agents, do, kept, said, texts, troubles
+from tests.memory.memory_runs import Group, agents, do, run_reply, stored_entries, texts, troubles
 
 ROOT = Path(__file__).parents[2]
 NOTES = [{"name": "notes", "type": "simple"}, {"name": "board", "type": "blackboard"}]
@@ -94,7 +94,7 @@ def test_failing_memory_store_does_not_fail_the_run(
 ) -> None:
     use(monkeypatch, Broken)
     monkeypatch.setattr(Broken, "error", error)
-    events = said(flow(), "tea", store)
+    events = run_reply(flow(), "tea", store)
     assert sorted(names(events, "gone")) == sorted((*ALL, *WRITTEN))
     assert [event.data["output"] for event in events if event.data.get("status") == "completed"] == [
         "tea",
@@ -154,9 +154,9 @@ def refuse(store: Path, sql: str) -> None:
     ],
 )
 def test_run_is_stored_when_memory_writes_fail(store: Path, sql: str, error: str) -> None:
-    said(agents(), "first", store)
+    run_reply(agents(), "first", store)
     refuse(store, sql)
-    events = said(flow(), "tea", store)
+    events = run_reply(flow(), "tea", store)
     assert set(names(events, error)) >= set(WRITTEN)
     assert query(store, "SELECT status FROM runs") == [("completed",), ("completed",)]
 
@@ -185,7 +185,7 @@ def test_full_disk_loses_only_the_memory_entry(store: Path, monkeypatch: pytest.
 
 
 def test_memory_write_that_aborts_its_transaction_is_isolated(store: Path) -> None:
-    said(agents(), "first", store)
+    run_reply(agents(), "first", store)
     refuse(store, "CREATE TRIGGER no BEFORE INSERT ON memories BEGIN SELECT RAISE(ROLLBACK, 'no room'); END")
 
     async def story() -> None:
@@ -214,7 +214,7 @@ def test_run_completes_when_memories_do_not_fit_on_the_disk(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a real disk says when it is full, at every write of an entry."""
-    said(agents(), "first", store)
+    run_reply(agents(), "first", store)
     plain = SqliteMemoryStore.remember
 
     async def full(self: SqliteMemoryStore, shelf: Shelf, items: Any, newest: int | None = None) -> list[int]:
@@ -225,7 +225,7 @@ def test_run_completes_when_memories_do_not_fit_on_the_disk(
             await self._writer.read(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
 
     monkeypatch.setattr(SqliteMemoryStore, "remember", full)
-    events = said(flow(), "tea", store)
+    events = run_reply(flow(), "tea", store)
     assert sorted(names(events, "full")) == sorted(WRITTEN)
     assert texts(store, "team") == []
     assert query(store, "SELECT status FROM runs") == [("completed",), ("completed",)]
@@ -234,7 +234,7 @@ def test_run_completes_when_memories_do_not_fit_on_the_disk(
 def test_full_namespace_evicts_the_oldest_entries(store: Path) -> None:
     board = agents("board", memory=[{"name": "board", "type": "blackboard", "config": {"max_items": 3}}])
     for number in range(5):
-        assert troubles(said(board, f"text {number}", store)) == []
+        assert troubles(run_reply(board, f"text {number}", store)) == []
     assert texts(store, "") == ["text 4", "text 3", "text 2"]
 
 
@@ -242,7 +242,7 @@ def test_errors_show_no_keys(store: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
     use(monkeypatch, Broken)
     monkeypatch.setattr(Broken, "error", RuntimeError("refused sk-0123456789abcdef"))
-    assert set(names(said(flow(), "tea", store), "refused ***")) == set(ALL)
+    assert set(names(run_reply(flow(), "tea", store), "refused ***")) == set(ALL)
 
 
 def test_cancellation_is_not_a_memory_failure(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_crash_during_a_memory_write_leaves_one_entry(store: Path, before: str) 
     result = roundel.resume(row[0], store=store)
     assert (result.status, result.output) == ("completed", "milk")
     assert texts(store, "team") == ["milk", "tea"]
-    assert [entry.address for entry in kept(store, "team")] == ["B", "A"]
+    assert [entry.address for entry in stored_entries(store, "team")] == ["B", "A"]
 
 
 async def _answer(_question: roundel.Question) -> str:
@@ -355,4 +355,4 @@ def test_memory_does_not_consume_the_timeout_of_an_agent(
     made = agents("board", memory=NOTES)
     made["graph"]["nodes"][0]["timeout"] = 0.4
     made["memory"]["timeout"] = 0.5
-    assert set(names(said(made, "tea", store), "seconds")) == {"board"}
+    assert set(names(run_reply(made, "tea", store), "seconds")) == {"board"}

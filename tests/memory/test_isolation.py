@@ -12,7 +12,7 @@ from roundel.memory.search import query_words
 from roundel.memory.store import Shelf
 from tests.journal.stores import query
 from tests.memory.concurrent_runs import GROUPS
-from tests.memory.memory_runs import agents, do, kept, remember, said, texts
+from tests.memory.memory_runs import agents, do, remember, run_reply, stored_entries, texts
 
 PROCESSES, ROUNDS = 3, 12
 ROOT = Path(__file__).parents[2]
@@ -30,11 +30,11 @@ def test_two_groups_stay_separate_under_load(store: Path) -> None:
         )
         for number in range(PROCESSES)
     ]
-    told = [one.communicate(timeout=110) for one in crowd]
-    assert [one.returncode for one in crowd] == [0] * PROCESSES, told
-    assert sum(int(out) for out, _ in told) > 2000  # entries that were read
+    reported = [one.communicate(timeout=110) for one in crowd]
+    assert [one.returncode for one in crowd] == [0] * PROCESSES, reported
+    assert sum(int(out) for out, _ in reported) > 2000  # entries that were read
     for group in GROUPS:
-        found = kept(store, group)
+        found = stored_entries(store, group)
         assert {entry.shelf for entry in found} == {
             "working",
             "long_term",
@@ -52,7 +52,7 @@ def test_two_groups_stay_separate_under_load(store: Path) -> None:
 def test_groups_with_similar_names_are_separate(store: Path) -> None:
     names = ["team", "Team", "team ", "team/working", "team%", "te_m", "", "team\x00", "tëam"]
     for name in names:
-        said(
+        run_reply(
             agents("notes", "working", memory=[{"name": "notes", "type": "simple"}]),
             f"of {name!r}",
             store,
@@ -96,8 +96,8 @@ def test_a_path_is_shared_by_memories_but_not_by_groups(store: Path) -> None:
         "two", memory=[{"name": "two", "type": "blackboard", "config": {"memory_path": "notes.json"}}]
     )
     for group in ("a", "b"):
-        said(one, f"{group}1", store, group=group)
-        said(two, f"{group}2", store, group=group)
+        run_reply(one, f"{group}1", store, group=group)
+        run_reply(two, f"{group}2", store, group=group)
     assert texts(store, "a", "notes.json") == ["a2", "a1"]
     assert texts(store, "b", "notes.json") == ["b2", "b1"]
 
@@ -108,8 +108,8 @@ def test_auto_path_uses_workflow_and_memory_name(store: Path) -> None:
             "notes", memory=[{"name": "notes", "type": "simple", "config": {"memory_path": "auto"}}]
         )
         flow["graph"]["id"] = name
-        said(flow, f"of {name}", store)
-    assert [(entry.shelf, entry.text) for entry in kept(store, "")] == [
+        run_reply(flow, f"of {name}", store)
+    assert [(entry.shelf, entry.text) for entry in stored_entries(store, "")] == [
         ("name:first/notes", "of first"),
         ("name:second/notes", "of second"),
     ]
@@ -119,11 +119,11 @@ def test_names_with_slashes_do_not_collide(store: Path) -> None:
     for workflow, name in (("a", "b/c"), ("a/b", "c")):
         flow = agents(name, memory=[{"name": name, "type": "simple"}])
         flow["graph"]["id"] = workflow
-        said(flow, f"{name} of {workflow}", store)
+        run_reply(flow, f"{name} of {workflow}", store)
         assert texts(store, "", name) == [f"{name} of {workflow}"]
 
 
 def test_path_cannot_alias_working_memory(store: Path) -> None:
     flow = agents("x", memory=[{"name": "x", "type": "simple", "config": {"memory_path": "working"}}])
-    said({**flow, "graph": {**flow["graph"], "id": "w"}}, "tea", store, group="team")
-    assert [entry.shelf for entry in kept(store, "team")] == ["path:working", "working"]
+    run_reply({**flow, "graph": {**flow["graph"], "id": "w"}}, "tea", store, group="team")
+    assert [entry.shelf for entry in stored_entries(store, "team")] == ["path:working", "working"]

@@ -11,7 +11,7 @@ import roundel
 from roundel.journal.store import StoreError
 from roundel.nodes.services import Request
 from roundel.runs.memory import Quarantined
-from tests.memory.memory_runs import agents, do, kept, said, texts
+from tests.memory.memory_runs import agents, do, run_reply, stored_entries, texts
 
 
 def promote(store: Path, group: str, *given: Any, **named: Any) -> list[str]:
@@ -31,26 +31,26 @@ def given_by(store: Path, run: str = "last", **named: Any) -> list[Quarantined]:
 
 
 def test_long_term_memory_is_not_written_automatically(store: Path) -> None:
-    said(agents("working", "long_term", group="team"), "tea", store)
+    run_reply(agents("working", "long_term", group="team"), "tea", store)
     assert texts(store, "team", "long_term") == []
 
 
 def test_an_entry_is_promoted_and_read(store: Path, requests: list[Request]) -> None:
-    said(agents("working", group="team"), "oolong tastes of peaches", store)
-    (entry,) = kept(store, "team")
+    run_reply(agents("working", group="team"), "oolong tastes of peaches", store)
+    (entry,) = stored_entries(store, "team")
     assert promote(store, "team", entry.id) == ["oolong tastes of peaches"]
     assert promote(store, "team", entry.id) == ["oolong tastes of peaches"]  # and is there once
-    (promoted,) = kept(store, "team", "long_term")
+    (promoted,) = stored_entries(store, "team", "long_term")
     assert (promoted.run_id, promoted.node, promoted.address) == (entry.run_id, "A", "A")
-    said(agents("long_term", group="team"), "x", store, "what of oolong?")
+    run_reply(agents("long_term", group="team"), "x", store, "what of oolong?")
     assert "[1] oolong tastes of peaches" in requests[-1].messages[0].text
-    said(agents("long_term", group="team"), "x", store, "and milk?")
+    run_reply(agents("long_term", group="team"), "x", store, "and milk?")
     assert len(requests[-1].messages) == 1
 
 
 def test_entry_of_another_group_cannot_be_promoted(store: Path) -> None:
-    said(agents("working", group="team"), "tea", store)
-    (entry,) = kept(store, "team")
+    run_reply(agents("working", group="team"), "tea", store)
+    (entry,) = stored_entries(store, "team")
     with pytest.raises(StoreError, match="group 'others' has no entry 1"):
         promote(store, "others", entry.id)
 
@@ -84,7 +84,7 @@ def test_keys_are_masked_on_promotion(store: Path, monkeypatch: pytest.MonkeyPat
 def test_invalid_promotions_are_rejected(
     store: Path, group: str, named: dict[str, str], message: str
 ) -> None:
-    said(agents(), "tea", store)
+    run_reply(agents(), "tea", store)
     with pytest.raises(StoreError, match=message):
         promote(store, group, **named)
 
@@ -145,7 +145,7 @@ def test_quarantine_uses_intercepted_output_and_omits_unlogged_nodes(store: Path
     flow["graph"]["nodes"].append({"id": "Secret", "type": "agent", "log_output": False})
     flow["graph"]["edges"] = [{"from": "A", "to": "Secret"}]
     flow["memory"]["group_id"] = "team"
-    said(flow, "tea", store, script={"Secret": ["hidden"]}, middleware=[Shout()])
+    run_reply(flow, "tea", store, script={"Secret": ["hidden"]}, middleware=[Shout()])
     assert [(one.address, one.content) for one in given_by(store)] == [("A", "TEA")]
     assert texts(store, "team") == ["TEA"]
 
@@ -157,7 +157,7 @@ def test_quarantine_of_a_pruned_run_lists_the_kept_rounds(store: Path) -> None:
         "type": "loop_agent",
         "config": {"strategy": {"mode": "count", "max": 3}, "body": body},
     }
-    said({"graph": {"start": "Loop", "nodes": [loop]}}, "", store, script={"A": ["one", "two", "three"]})
+    run_reply({"graph": {"start": "Loop", "nodes": [loop]}}, "", store, script={"A": ["one", "two", "three"]})
     whole = given_by(store)
 
     async def prune() -> None:

@@ -49,14 +49,14 @@ STORES = {"sqlite": in_file, "process": in_process}
 def opened(request: pytest.FixtureRequest) -> Callable[[Callable[[MemoryStore], Awaitable[None]]], None]:
     """Tells a story with an empty store of memories."""
 
-    def tell(story: Callable[[MemoryStore], Awaitable[None]]) -> None:
-        async def told() -> None:
+    def run_story(story: Callable[[MemoryStore], Awaitable[None]]) -> None:
+        async def run_async_story() -> None:
             async with STORES[request.param]() as memories:
                 await story(memories)
 
-        do(told())
+        do(run_async_story())
 
-    return tell
+    return run_story
 
 
 Tell = Callable[[Callable[[MemoryStore], Awaitable[None]]], None]
@@ -186,8 +186,8 @@ def test_repeated_execution_with_the_same_text_changes_nothing(opened: Tell) -> 
 
 def test_repeated_execution_replaces_its_earlier_items(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
-        said = [Item("tea", 1.0, key="run:A"), Item("milk", 1.0, key="run:A")]
-        await memories.remember(SHELF, [*said, Item("cake", 1.0, key="run:B")])
+        replies = [Item("tea", 1.0, key="run:A"), Item("milk", 1.0, key="run:A")]
+        await memories.remember(SHELF, [*replies, Item("cake", 1.0, key="run:B")])
         await memories.remember(SHELF, [Item("milk", 2.0, key="run:A"), Item("jam", 2.0, key="run:A")])
         assert await newest(memories) == ["jam", "cake", "milk"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from tests.memory.memory_runs import Group, agents, do, said, texts
+from tests.memory.memory_runs import Group, agents, do, run_reply, texts
 
 HOUR = 3600
 
@@ -129,7 +129,7 @@ def test_keys_are_masked_in_working_memory(store: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
     notes = {"name": "notes", "type": "simple"}
     flow = agents("notes", memory=[notes], group="team")
-    said(flow, "the key is sk-0123456789abcdef", store, "what of sk-0123456789abcdef?")
+    run_reply(flow, "the key is sk-0123456789abcdef", store, "what of sk-0123456789abcdef?")
 
     async def look() -> list[str]:
         async with roundel.Memory(store) as memory:
@@ -142,7 +142,7 @@ def test_keys_are_masked_in_working_memory(store: Path, monkeypatch: pytest.Monk
 
 
 def test_without_a_group_nothing_is_written_and_nothing_is_read(store: Path, requests: list[Any]) -> None:
-    events = said(agents("working", "long_term"), "tea", store)
+    events = run_reply(agents("working", "long_term"), "tea", store)
     assert texts(store, "") == []
     assert [message.text for message in requests[0].messages] == ["go"]
     assert "memory_error" not in {event.event for event in events}
@@ -152,9 +152,9 @@ def test_working_memory_is_read_by_later_runs_of_the_same_group_only(
     store: Path, requests: list[Any]
 ) -> None:
     flow = agents("working")
-    said(flow, "the oolong tastes of peaches", store, group="team")
-    said(flow, "and of honey", store, "how does it taste?", group="team")
-    said(flow, "unknown", store, "how does it taste?", group="others")
+    run_reply(flow, "the oolong tastes of peaches", store, group="team")
+    run_reply(flow, "and of honey", store, "how does it taste?", group="team")
+    run_reply(flow, "unknown", store, "how does it taste?", group="others")
     shown = [[message.text for message in request.messages] for request in requests]
     assert shown[0] == ["go"]
     assert shown[1][0].splitlines()[2] == "[1] the oolong tastes of peaches"
@@ -166,21 +166,21 @@ def test_working_memory_is_read_by_later_runs_of_the_same_group_only(
 
 def test_group_may_be_a_variable_and_the_option_overrides_it(store: Path) -> None:
     flow = {"vars": {"TEAM": "north"}, **agents("working", group="${TEAM}-1")}
-    said(flow, "one", store)
-    said(flow, "two", store, variables={"TEAM": "south"})
-    said(flow, "three", store, group="west")
+    run_reply(flow, "one", store)
+    run_reply(flow, "two", store, variables={"TEAM": "south"})
+    run_reply(flow, "three", store, group="west")
     assert [texts(store, name) for name in ("north-1", "south-1", "west")] == [["one"], ["two"], ["three"]]
 
 
 def test_prepared_workflow_accepts_a_group(store: Path) -> None:
     plan = roundel.prepare(agents("working"))
-    said(plan, "one", store, group="west")
+    run_reply(plan, "one", store, group="west")
     assert texts(store, "west") == ["one"]
 
 
 def test_agent_may_disable_writing_to_working_memory(store: Path, requests: list[Any]) -> None:
-    said(agents("working", group="team"), "tea", store)
-    said(agents({"name": "working", "write": False}, group="team"), "milk", store)
+    run_reply(agents("working", group="team"), "tea", store)
+    run_reply(agents({"name": "working", "write": False}, group="team"), "milk", store)
     assert texts(store, "team") == ["tea"]
     assert "[1] tea" in requests[1].messages[0].text
 
@@ -188,10 +188,10 @@ def test_agent_may_disable_writing_to_working_memory(store: Path, requests: list
 def test_unlogged_output_is_not_remembered_unless_requested(store: Path) -> None:
     flow = agents(group="team")
     flow["graph"]["nodes"][0]["log_output"] = False
-    said(flow, "a secret", store)
+    run_reply(flow, "a secret", store)
     assert texts(store, "team") == []
     flow["graph"]["nodes"][0]["config"] = {"memories": ["working"]}
-    said(flow, "said on purpose", store)
+    run_reply(flow, "said on purpose", store)
     assert texts(store, "team") == ["said on purpose"]
 
 
@@ -208,12 +208,12 @@ def test_human_and_subgraph_output_is_remembered_once(store: Path) -> None:
 def test_recall_lists_best_matches_then_newest(store: Path, requests: list[Any]) -> None:
     flow = agents({"name": "working", "top_k": 3})
     for text in ("tea is green", "milk is white", "coffee is black", "water is clear"):
-        said(flow, text, store, group="team")
-    said(flow, "ok", store, "what of milk and tea?", group="team")
+        run_reply(flow, text, store, group="team")
+    run_reply(flow, "ok", store, "what of milk and tea?", group="team")
     lines = [line for line in requests[-1].messages[0].text.splitlines() if line.startswith("[")]
     assert lines == ["[1] milk is white", "[2] tea is green", "[3] water is clear"]
     strict = agents({"name": "working", "similarity_threshold": 0.2})
-    said(strict, "ok", store, "what of milk and tea?", group="team")
+    run_reply(strict, "ok", store, "what of milk and tea?", group="team")
     lines = [line for line in requests[-1].messages[0].text.splitlines() if line.startswith("[")]
     assert lines == ["[1] milk is white", "[2] tea is green"]
 

@@ -36,7 +36,9 @@ class Told:
         return list(dict.fromkeys(seen))
 
 
-def told(workflow: Any, script: Mapping[str, Any] | None, input: str = "go", **given: Any) -> Told:
+def run_conversation(
+    workflow: Any, script: Mapping[str, Any] | None, input: str = "go", **given: Any
+) -> Told:
     story = Told()
     story.result = roundel.run(workflow, input, script=script, on_event=story.events.append, **given)
     return story

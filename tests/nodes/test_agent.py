@@ -11,7 +11,7 @@ from roundel.hosts import services
 from roundel.llm.script import ScriptedModel, script_from
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
-from tests.nodes.conversations import fail, look, told, wants
+from tests.nodes.conversations import fail, look, run_conversation, wants
 
 
 def agent(**config: Any) -> roundel.Graph:
@@ -22,14 +22,14 @@ def test_replies_are_used_in_order_and_the_last_repeats() -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "agent").node("Out", "passthrough")
     graph.node("Gate", "loop_counter", max_iterations=4)
     graph.edge("A", "A").edge("A", "Gate").edge("Gate", "A").edge("Gate", "Out")
-    said: list[str] = []
+    replies: list[str] = []
 
     def note(event: roundel.Event) -> None:
         if event.node_id == "A" and event.data.get("status") == "completed":
-            said.append(event.data["output"])
+            replies.append(event.data["output"])
 
     roundel.run(graph, script={"A": ["one", "two"]}, on_event=note)
-    assert said == ["one", "two", "two", "two"]
+    assert replies == ["one", "two", "two", "two"]
 
 
 def test_without_a_line_an_agent_echoes_its_input() -> None:
@@ -71,7 +71,7 @@ class Recorder:
     """A host's services with a model that keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Request] = []
+        self.requests_seen: list[Request] = []
 
     def model(self, node: Any) -> Recorder:
         return self
@@ -80,7 +80,7 @@ class Recorder:
         return None
 
     async def reply(self, request: Request, say: Any = None) -> Reply:
-        self.asked.append(request)
+        self.requests_seen.append(request)
         return Reply("ok")
 
 
@@ -93,7 +93,7 @@ def ask(graph: roundel.Graph, *messages: roundel.Message) -> Request:
     node = graph.workflow().graph.nodes[0]
     behave = NODE.prepare(node, recorder)
     asyncio.run(behave(Call("A", 0, messages, None, 0, 0)))
-    return recorder.asked[0]
+    return recorder.requests_seen[0]
 
 
 def test_the_model_gets_role_messages_and_parameters() -> None:
@@ -133,7 +133,7 @@ def test_invalid_script_is_rejected(script: Any) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+def requests_seen(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """All that the scripted model was asked."""
     requests: list[Request] = []
 
@@ -150,62 +150,66 @@ def texts(request: Request) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in (*request.messages, *request.after)]
 
 
-def test_tools_are_callable_in_every_round_but_the_last(asked: list[Request]) -> None:
-    told(agent(tools=[look, fail], max_tool_calls=2), {"A": [wants("look"), wants("fail"), "done"]})
-    assert [(request.may_call, request.call, request.ordinal) for request in asked] == [
+def test_tools_are_callable_in_every_round_but_the_last(requests_seen: list[Request]) -> None:
+    run_conversation(
+        agent(tools=[look, fail], max_tool_calls=2), {"A": [wants("look"), wants("fail"), "done"]}
+    )
+    assert [(request.may_call, request.call, request.ordinal) for request in requests_seen] == [
         (True, 0, 0),
         (True, 1, 1),
         (False, 2, 2),
     ]
     # The last call names them too: there are providers that want to know them for what was said before.
-    assert all([tool.name for tool in request.tools] == ["look", "fail"] for request in asked)
-    assert [len(request.exchanges) for request in asked] == [0, 1, 2]
-    first, second = asked[2].exchanges
+    assert all([tool.name for tool in request.tools] == ["look", "fail"] for request in requests_seen)
+    assert [len(request.exchanges) for request in requests_seen] == [0, 1, 2]
+    first, second = requests_seen[2].exchanges
     assert [(result.id, result.status, result.text) for result in (*first.results, *second.results)] == [
         ("call_1_1", "completed", "seen here"),
         ("call_2_1", "failed", "ValueError: broken"),
     ]
 
 
-def test_zero_tool_limit_offers_no_tools(asked: list[Request]) -> None:
+def test_zero_tool_limit_offers_no_tools(requests_seen: list[Request]) -> None:
     dynamic = {"tool_ids": ["look"]}
     graph = roundel.Graph(start="A", end="A", tools={"look": look})
-    told(graph.node("A", "agent", role="Be brief.", dynamic_tools=dynamic, max_tool_calls=0), {"A": "done"})
-    (request,) = asked
+    run_conversation(
+        graph.node("A", "agent", role="Be brief.", dynamic_tools=dynamic, max_tool_calls=0), {"A": "done"}
+    )
+    (request,) = requests_seen
     assert (request.tools, request.may_call, request.system) == ((), False, "Be brief.")
 
 
-def test_dynamic_tools_are_described_once_and_other_tools_are_not(asked: list[Request]) -> None:
+def test_dynamic_tools_are_described_once_and_other_tools_are_not(requests_seen: list[Request]) -> None:
     graph = roundel.Graph(start="A", end="A", tools={"look": look, "fail": fail})
     dynamic = {"toolIds": ["look"], "descriptionTemplate": "- {toolName}: {toolDescription}"}
     graph.node("A", "agent", role="Be brief.", tools=["fail", "look"], dynamicTools=dynamic)
-    told(graph, {"A": [wants("look"), "done"]})
-    assert [request.system for request in asked] == ["Be brief.\n\n- look: Looks somewhere."] * 2
-    assert [tool.name for tool in asked[0].tools] == ["fail", "look"]
+    run_conversation(graph, {"A": [wants("look"), "done"]})
+    assert [request.system for request in requests_seen] == ["Be brief.\n\n- look: Looks somewhere."] * 2
+    assert [tool.name for tool in requests_seen[0].tools] == ["fail", "look"]
 
 
-def test_dynamic_tools_default_to_name_and_description(asked: list[Request]) -> None:
+def test_dynamic_tools_default_to_name_and_description(requests_seen: list[Request]) -> None:
     graph = roundel.Graph(start="A", end="A", tools={"look": look, "fail": fail})
-    told(graph.node("A", "agent", dynamic_tools={"tool_ids": ["look", "fail"]}), {"A": "done"})
-    assert asked[0].system == "look: Looks somewhere.\nfail: Always fails."
+    run_conversation(graph.node("A", "agent", dynamic_tools={"tool_ids": ["look", "fail"]}), {"A": "done"})
+    assert requests_seen[0].system == "look: Looks somewhere.\nfail: Always fails."
 
 
-def test_dynamic_tools_that_name_none_add_nothing(asked: list[Request]) -> None:
-    told(agent(role="Be brief.", tools=[look], dynamic_tools={"tool_ids": []}), {"A": "done"})
-    assert asked[0].system == "Be brief."
+def test_dynamic_tools_that_name_none_add_nothing(requests_seen: list[Request]) -> None:
+    run_conversation(agent(role="Be brief.", tools=[look], dynamic_tools={"tool_ids": []}), {"A": "done"})
+    assert requests_seen[0].system == "Be brief."
 
 
 SCHEMA = {"type": "object", "required": ["score"]}
 
 
-def test_schema_is_in_the_prompt_and_mismatches_are_sent_back(asked: list[Request]) -> None:
-    told(agent(role="Judge.", output_schema=SCHEMA), {"A": ["good", '{"score": 9}']}, "tea")
+def test_schema_is_in_the_prompt_and_mismatches_are_sent_back(requests_seen: list[Request]) -> None:
+    run_conversation(agent(role="Judge.", output_schema=SCHEMA), {"A": ["good", '{"score": 9}']}, "tea")
     told_schema = (
         'Answer with JSON alone. It must fit this JSON Schema:\n{"type": "object", "required": ["score"]}'
     )
-    assert asked[0].system == f"Judge.\n\n{told_schema}"
-    assert asked[0].schema == SCHEMA
-    user, assistant, wish = texts(asked[1])
+    assert requests_seen[0].system == f"Judge.\n\n{told_schema}"
+    assert requests_seen[0].schema == SCHEMA
+    user, assistant, wish = texts(requests_seen[1])
     assert (user, assistant) == (("user", "tea"), ("assistant", "good"))
     assert wish[1].startswith("Your answer does not fit the JSON Schema: it is not JSON")
 
@@ -215,21 +219,26 @@ def reflecting(**config: Any) -> roundel.Graph:
     return agent(thinking=thinking, **config)
 
 
-def test_reflection_sees_input_answer_and_prompt(asked: list[Request]) -> None:
-    told(reflecting(role="Judge."), {"A": ["good", "very good"]}, "tea")
-    assert texts(asked[1]) == [
+def test_reflection_sees_input_answer_and_prompt(requests_seen: list[Request]) -> None:
+    run_conversation(reflecting(role="Judge."), {"A": ["good", "very good"]}, "tea")
+    assert texts(requests_seen[1]) == [
         ("user", "=== INPUT FROM TASK (user) ===\ntea"),
         ("assistant", "good"),
         ("user", "Is that so?"),
     ]
-    assert asked[1].system == "Judge."
+    assert requests_seen[1].system == "Judge."
 
 
-def test_mismatching_reflection_is_repaired(asked: list[Request]) -> None:
+def test_mismatching_reflection_is_repaired(requests_seen: list[Request]) -> None:
     script = {"A": ['{"score": 1}', "2 I mean", '{"score": 2}']}
-    assert told(reflecting(output_schema=SCHEMA), script, "tea").result.data == {"score": 2}
-    assert [role for role, _ in texts(asked[2])] == ["user", "assistant", "user", "assistant", "user"]
-    assert [text for _, text in texts(asked[2])][:4] == ["tea", '{"score": 1}', "Is that so?", "2 I mean"]
+    assert run_conversation(reflecting(output_schema=SCHEMA), script, "tea").result.data == {"score": 2}
+    assert [role for role, _ in texts(requests_seen[2])] == ["user", "assistant", "user", "assistant", "user"]
+    assert [text for _, text in texts(requests_seen[2])][:4] == [
+        "tea",
+        '{"score": 1}',
+        "Is that so?",
+        "2 I mean",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -240,11 +249,11 @@ def test_mismatching_reflection_is_repaired(asked: list[Request]) -> None:
         ({"$ref": "https://example.org/schema"}, "it refers to 'https://example.org/schema'"),
     ],
 )
-def test_check_reports_an_invalid_output_schema(schema: dict[str, Any], said: str) -> None:
+def test_check_reports_an_invalid_output_schema(schema: dict[str, Any], replies: str) -> None:
     _, report = roundel.check(agent(output_schema=schema))
     (found,) = report.diagnostics
     assert found.code == "bad-schema"
-    assert said in found.message
+    assert replies in found.message
 
 
 def test_a_schema_may_refer_to_itself() -> None:
@@ -252,7 +261,9 @@ def test_a_schema_may_refer_to_itself() -> None:
         "$defs": {"T": {"type": "object", "properties": {"next": {"$ref": "#/$defs/T"}}}},
         "$ref": "#/$defs/T",
     }
-    story = told(agent(output_schema=tree), {"A": ['{"next": {"next": 1}}', '{"next": {"next": {}}}']})
+    story = run_conversation(
+        agent(output_schema=tree), {"A": ['{"next": {"next": 1}}', '{"next": {"next": {}}}']}
+    )
     assert (story.result.data, story.result.usage["model_calls"]) == ({"next": {"next": {}}}, 2)
 
 

@@ -16,14 +16,16 @@ from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import ToolLoopAction, ToolLoopCall
 from roundel.kernel.unlock import CHECKS
 from roundel.nodes.agent_conversation import AgentConversation, ModelCall
-from tests.nodes.conversations import Told, agent, fail, look, told, wants
+from tests.nodes.conversations import Told, agent, fail, look, run_conversation, wants
 
 # Rounds and their limit.
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_tool_limit_allows_that_many_rounds_and_a_final_call(limit: int) -> None:
-    story = told(agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]})
+    story = run_conversation(
+        agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]}
+    )
     assert story.result.output == "an answer"
     assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": limit}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
@@ -33,13 +35,15 @@ def test_tool_limit_allows_that_many_rounds_and_a_final_call(limit: int) -> None
 
 
 def test_no_limit_event_below_the_limit() -> None:
-    story = told(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
+    story = run_conversation(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
     assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
     assert not story.named("limit_reached")
 
 
 def test_a_request_in_the_last_reply_is_ignored() -> None:
-    story = told(agent(look, max_tool_calls=2), {"A": [{**wants("look"), "text": "I should look again"}]})
+    story = run_conversation(
+        agent(look, max_tool_calls=2), {"A": [{**wants("look"), "text": "I should look again"}]}
+    )
     assert story.addresses() == ["A[1]/look", "A[2]/look"]
     assert story.result.output == "I should look again"
     assert story.result.usage["model_calls"] == 3
@@ -52,7 +56,9 @@ NOTHING: list[Any] = [{"text": ""}, {"text": " \n"}, wants("look"), {**wants("lo
 @pytest.mark.parametrize("more", [{}, {"thinking": "REFLECT"}, {"output_schema": {"type": "object"}}])
 def test_empty_reply_at_the_limit_is_not_an_answer(nothing: Any, more: dict[str, Any]) -> None:
     more = {"thinking": REFLECT} if "thinking" in more else more
-    story = told(agent(look, max_tool_calls=1, **more), {"A": [wants("look"), nothing, "too late"]})
+    story = run_conversation(
+        agent(look, max_tool_calls=1, **more), {"A": [wants("look"), nothing, "too late"]}
+    )
     assert (story.result.status, story.result.output) == ("completed", "")
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
     assert story.result.usage["model_calls"] == 2
@@ -60,21 +66,23 @@ def test_empty_reply_at_the_limit_is_not_an_answer(nothing: Any, more: dict[str,
 
 @pytest.mark.parametrize("on_limit", ["error", "suspend"])
 def test_empty_reply_while_tools_are_offered_at_the_limit_is_not_an_answer(on_limit: str) -> None:
-    story = told(agent(look, max_tool_calls=1, on_limit=on_limit), {"A": [wants("look"), {"text": ""}]})
+    story = run_conversation(
+        agent(look, max_tool_calls=1, on_limit=on_limit), {"A": [wants("look"), {"text": ""}]}
+    )
     assert (story.result.status, story.result.output) == ("completed", "")
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
 def test_empty_reply_without_tools_is_not_an_answer(nothing: Any) -> None:
-    story = told(agent(look, max_tool_calls=0), {"A": [nothing]})
+    story = run_conversation(agent(look, max_tool_calls=0), {"A": [nothing]})
     assert story.result.output == ""
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
 
 
 def test_empty_reply_before_the_limit_is_not_an_answer() -> None:
-    story = told(agent(look, max_tool_calls=3), {"A": [wants("look"), {"text": ""}]})
+    story = run_conversation(agent(look, max_tool_calls=3), {"A": [wants("look"), {"text": ""}]})
     assert story.result.data == {"stop_reason": "no_answer", "answered": False, "tool_rounds": 1}
 
 
@@ -82,20 +90,20 @@ def test_conditions_can_use_answered() -> None:
     graph = agent(look, max_tool_calls=1).node("Good", "passthrough").node("None", "passthrough")
     graph.edge("A", "Good", condition={"cel": "data.answered"})
     graph.edge("A", "None", condition={"cel": "!data.answered && text == ''"})
-    assert told(graph, {"A": [wants("look")]}).result.nodes == {"A": 1, "None": 1}
-    assert told(graph, {"A": [wants("look"), "seen"]}).result.nodes == {"A": 1, "Good": 1}
-    assert told(graph, {"A": ["seen"]}).result.nodes == {"A": 1, "Good": 1}
+    assert run_conversation(graph, {"A": [wants("look")]}).result.nodes == {"A": 1, "None": 1}
+    assert run_conversation(graph, {"A": [wants("look"), "seen"]}).result.nodes == {"A": 1, "Good": 1}
+    assert run_conversation(graph, {"A": ["seen"]}).result.nodes == {"A": 1, "Good": 1}
 
 
 def test_data_without_text_is_an_answer() -> None:
     line = {"text": "", "data": {"place": "Oslo"}}
-    story = told(agent(look, max_tool_calls=1, output_schema=PLACE), {"A": [wants("look"), line]})
+    story = run_conversation(agent(look, max_tool_calls=1, output_schema=PLACE), {"A": [wants("look"), line]})
     assert story.result.data is not None
     assert (story.result.data["place"], story.result.data["answered"]) == ("Oslo", True)
 
 
 def test_zero_tool_limit_makes_one_call_without_tools() -> None:
-    story = told(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
+    story = run_conversation(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
     assert story.result.output == "so be it"
     assert story.result.data == {"stop_reason": "answered", "answered": True}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
@@ -103,21 +111,24 @@ def test_zero_tool_limit_makes_one_call_without_tools() -> None:
 
 
 def test_several_tool_calls_in_one_reply_are_one_round() -> None:
-    story = told(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
+    story = run_conversation(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
     assert story.addresses() == ["A[1]/look", "A[1]/look#2", "A[1]/look#3"]
     assert story.result.usage["tool_calls"] == 3
     assert {event.data["round"] for event in story.named("tool_call")} == {1}
 
 
 def test_agent_without_tools_has_no_tool_data() -> None:
-    assert told(roundel.Graph(start="A", end="A").node("A", "agent"), {"A": "hi"}).result.data is None
+    assert (
+        run_conversation(roundel.Graph(start="A", end="A").node("A", "agent"), {"A": "hi"}).result.data
+        is None
+    )
 
 
 # What happens at the limit.
 
 
 def test_on_limit_error_fails_the_node() -> None:
-    story = told(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
+    story = run_conversation(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
     assert story.result.status == "failed"
     error = "A: the model asked for tools again after 2 rounds of them, which is the limit"
     assert story.result.error == error
@@ -126,7 +137,7 @@ def test_on_limit_error_fails_the_node() -> None:
 
 
 def test_on_limit_suspend_locks_the_run() -> None:
-    story = told(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
+    story = run_conversation(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
     assert story.result.status == "suspended_locked"
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
     (change,) = story.named("run_state_change")
@@ -138,7 +149,7 @@ def test_on_limit_suspend_locks_the_run() -> None:
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_answer_within_the_limit_neither_fails_nor_locks(on_limit: str, limit: int) -> None:
     graph = agent(look, max_tool_calls=limit, on_limit=on_limit)
-    story = told(graph, {"A": [*[wants("look")] * limit, "an answer"]})
+    story = run_conversation(graph, {"A": [*[wants("look")] * limit, "an answer"]})
     assert (story.result.status, story.result.output) == ("completed", "an answer")
     assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": limit}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
@@ -148,7 +159,7 @@ def test_answer_within_the_limit_neither_fails_nor_locks(on_limit: str, limit: i
 @pytest.mark.parametrize("on_limit", ["answer", "error", "suspend"])
 def test_zero_tool_limit_never_fails_or_locks(on_limit: str) -> None:
     line = {**wants("look"), "text": "so be it"}
-    story = told(agent(look, max_tool_calls=0, on_limit=on_limit), {"A": [line]})
+    story = run_conversation(agent(look, max_tool_calls=0, on_limit=on_limit), {"A": [line]})
     assert (story.result.status, story.result.output) == ("completed", "so be it")
     assert story.result.usage["model_calls"] == 1
 
@@ -189,8 +200,8 @@ def test_calls_beyond_the_round_width_are_refused() -> None:
         called.append(word)
         return word
 
-    asked = {"tool_calls": [{"name": "note", "arguments": {"word": word}} for word in "abcde"]}
-    story = told(agent(note, max_calls_per_round=3), {"A": [asked, "done"]})
+    requests_seen = {"tool_calls": [{"name": "note", "arguments": {"word": word}} for word in "abcde"]}
+    story = run_conversation(agent(note, max_calls_per_round=3), {"A": [requests_seen, "done"]})
     assert sorted(called) == ["a", "b", "c"]
     assert story.tool_calls("refused") == [("A[1]/note#4", "refused"), ("A[1]/note#5", "refused")]
     assert story.results()[:2] == ["not called: only 3 calls are allowed at once"] * 2
@@ -206,7 +217,7 @@ def exchanges(*acts: ToolLoopAction) -> list[tuple[str, str, str]]:
     return [(result.id, result.status, result.text) for one in question.exchanges for result in one.results]
 
 
-def dialogue(**config: Any) -> AgentConversation:
+def config_conversation(**config: Any) -> AgentConversation:
     return AgentConversation(agent(look, **config).workflow().graph.nodes[0].config)
 
 
@@ -222,21 +233,21 @@ def done(loop_call: ToolLoopCall, text: str = "ok", status: str = "completed") -
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_tool_call_has_one_result_in_request_order(seed: int) -> None:
-    talk = dialogue(max_calls_per_round=5, approval=["no", "maybe"])
-    begun = talk.on_result(
-        talk.begin(()).loop_calls[0], asked_for("a", "b", "no", "a", "maybe", "late", "later")
+    conversation = config_conversation(max_calls_per_round=5, approval=["no", "maybe"])
+    has_started = conversation.on_result(
+        conversation.begin(()).loop_calls[0], asked_for("a", "b", "no", "a", "maybe", "late", "later")
     )
-    out, acts = list(begun.loop_calls), [begun]
+    out, acts = list(has_started.loop_calls), [has_started]
     dice = random.Random(seed)
     while out:
         loop_call = out.pop(dice.randrange(len(out)))
         if loop_call.person_prompt is not None:
             word = "reject: not today" if loop_call.label == "no" else "approve"
-            act = talk.on_person_answer(loop_call, roundel.Message(word))
+            act = conversation.on_person_answer(loop_call, roundel.Message(word))
         elif loop_call.label == "b":
-            act = talk.on_failure(loop_call, "it broke")
+            act = conversation.on_failure(loop_call, "it broke")
         else:
-            act = talk.on_result(loop_call, done(loop_call))
+            act = conversation.on_result(loop_call, done(loop_call))
         acts.append(act)
         if act.loop_calls and act.loop_calls[0].label:
             out.extend(act.loop_calls)
@@ -259,7 +270,7 @@ def test_tool_failures_are_reported_to_the_model() -> None:
         raise SystemExit(3)
 
     names = ["fail", "nothing", "leave"]
-    story = told(agent(look, fail, leave), {"A": [wants(*names), "sorry"]})
+    story = run_conversation(agent(look, fail, leave), {"A": [wants(*names), "sorry"]})
     assert story.result.output == "sorry"
     assert sorted(story.results()) == [
         "SystemExit: 3",
@@ -278,28 +289,28 @@ def test_tool_failures_are_reported_to_the_model() -> None:
         ("north", "the arguments are not a JSON object: north"),
     ],
 )
-def test_wrong_arguments_are_reported_to_the_model(arguments: Any, said: str) -> None:
+def test_wrong_arguments_are_reported_to_the_model(arguments: Any, replies: str) -> None:
     line = {"tool_calls": [{"name": "look", "arguments": arguments}]}
-    story = told(agent(look), {"A": [line, "sorry"]})
-    assert (story.result.output, story.results()) == ("sorry", [said])
+    story = run_conversation(agent(look), {"A": [line, "sorry"]})
+    assert (story.result.output, story.results()) == ("sorry", [replies])
     calls = story.result.usage["tool_calls"]
     assert calls == (1 if isinstance(arguments, dict) else 0)
 
 
 def test_a_model_that_fails_fails_the_node_in_any_round() -> None:
-    story = told(agent(look), {"A": [wants("look"), {"error": "rate limit"}]})
+    story = run_conversation(agent(look), {"A": [wants("look"), {"error": "rate limit"}]})
     assert (story.result.status, story.result.error) == ("failed", "A: rate limit")
 
 
 def test_on_error_message_applies_in_any_round() -> None:
     graph = agent(look, on_error="message", model="openai:m")
-    story = told(graph, {"A": [wants("look"), {"error": "rate limit"}]})
+    story = run_conversation(graph, {"A": [wants("look"), {"error": "rate limit"}]})
     assert story.result.output == "Error calling model openai:m: rate limit"
 
 
 def test_tool_names_are_escaped_in_addresses() -> None:
     names = ["a/b", "x[1]", "look#2", "look", "look", "", "n" * 300]
-    story = told(agent(look), {"A": [wants(*names), "done"]})
+    story = run_conversation(agent(look), {"A": [wants(*names), "done"]})
     assert story.addresses() == [
         "A[1]/a%2Fb",
         "A[1]/x%5B1%5D",
@@ -322,7 +333,7 @@ def test_calls_of_one_round_run_concurrently() -> None:
         together.wait()
         return "met"
 
-    story = told(agent(meet), {"A": [wants("meet", "meet", "meet"), "done"]})
+    story = run_conversation(agent(meet), {"A": [wants("meet", "meet", "meet"), "done"]})
     assert story.results() == ["met", "met", "met"]
 
 
@@ -331,7 +342,7 @@ def test_a_coroutine_may_be_a_tool() -> None:
         await asyncio.sleep(0)
         return "rested"
 
-    assert told(agent(rest), {"A": [wants("rest"), "done"]}).results() == ["rested"]
+    assert run_conversation(agent(rest), {"A": [wants("rest"), "done"]}).results() == ["rested"]
 
 
 def wait(seconds: float) -> str:
@@ -367,7 +378,7 @@ def loose(seed: int) -> Told:
         name: [line(f"{name}{number}", number % 3 + 1 if number % 2 == 0 else 0) for number in range(12)]
         for name in "ABC"
     }
-    return told(graph, lines)
+    return run_conversation(graph, lines)
 
 
 def four(message: roundel.Message) -> str:
@@ -401,7 +412,9 @@ def test_call_addresses_are_unique_when_a_participant_speaks_twice_in_a_round() 
     speakers = [{"id": name, "type": "agent", "config": {"tools": [look]}} for name in "AB"]
     pairs = [["A", "B"], ["B", "A"], ["A", "B"]]
     graph.node("D", "debate", participants=speakers, agent_pairs=pairs, max_rounds=2)
-    story = told(graph, {"A": [wants("look"), "yes", wants("look"), "no"], "B": [wants("look"), "well"]})
+    story = run_conversation(
+        graph, {"A": [wants("look"), "yes", wants("look"), "no"], "B": [wants("look"), "well"]}
+    )
     running = [address for address, _ in story.tool_calls("running")]
     assert story.result.completed
     assert len(running) == len(set(running)) == 3
@@ -421,17 +434,17 @@ def structured(**config: Any) -> roundel.Graph:
     ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Oslo"}\n```', {"text": "x", "data": {"place": "Oslo"}}],
 )
 def test_answer_matching_the_schema_becomes_data(line: Any) -> None:
-    assert told(structured(), {"A": [line]}).result.data == {"place": "Oslo"}
+    assert run_conversation(structured(), {"A": [line]}).result.data == {"place": "Oslo"}
 
 
 def test_answer_not_matching_the_schema_is_repaired() -> None:
-    story = told(structured(), {"A": ["Oslo", '{"plaice": 1}', '{"place": "Oslo"}']})
+    story = run_conversation(structured(), {"A": ["Oslo", '{"plaice": 1}', '{"place": "Oslo"}']})
     assert story.result.data == {"place": "Oslo"}
     assert story.result.usage["model_calls"] == 3
 
 
 def test_repairs_are_limited() -> None:
-    story = told(structured(max_repairs=1), {"A": ["Oslo"]})
+    story = run_conversation(structured(max_repairs=1), {"A": ["Oslo"]})
     assert story.result.status == "failed"
     assert story.result.usage["model_calls"] == 2
     assert "the answer does not fit output_schema: it is not JSON" in str(story.result.error)
@@ -439,12 +452,12 @@ def test_repairs_are_limited() -> None:
 
 def test_non_object_answer_is_stored_under_value() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", output_schema={"type": "array"})
-    assert told(graph, {"A": ["[1, 2]"]}).result.data == {"value": [1, 2]}
+    assert run_conversation(graph, {"A": ["[1, 2]"]}).result.data == {"value": [1, 2]}
 
 
 def test_tool_rounds_precede_the_structured_answer() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look], output_schema=PLACE)
-    story = told(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
+    story = run_conversation(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
     assert story.result.data == {
         "place": "Oslo",
         "stop_reason": "answered",
@@ -458,13 +471,13 @@ REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}
 
 def test_reflection_replaces_the_answer() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", thinking=REFLECT)
-    story = told(graph, {"A": ["a guess", "the truth", "never heard"]})
+    story = run_conversation(graph, {"A": ["a guess", "the truth", "never heard"]})
     assert (story.result.output, story.result.usage["model_calls"]) == ("the truth", 2)
 
 
 def test_reflection_follows_the_tool_rounds_without_tools() -> None:
     graph = agent(look, thinking=REFLECT)
-    story = told(graph, {"A": [wants("look"), "a guess", {**wants("look"), "text": "the truth"}]})
+    story = run_conversation(graph, {"A": [wants("look"), "a guess", {**wants("look"), "text": "the truth"}]})
     assert story.result.output == "the truth"
     assert story.addresses() == ["A[1]/look"]
     assert story.result.usage["model_calls"] == 3
@@ -472,9 +485,9 @@ def test_reflection_follows_the_tool_rounds_without_tools() -> None:
 
 def test_reflection_must_match_the_schema() -> None:
     script = {"A": ['{"place": "Bergen"}', "Oslo, I mean", '{"place": "Oslo"}']}
-    story = told(structured(thinking=REFLECT), script)
+    story = run_conversation(structured(thinking=REFLECT), script)
     assert (story.result.data, story.result.usage["model_calls"]) == ({"place": "Oslo"}, 3)
-    story = told(structured(thinking=REFLECT, max_repairs=0), script)
+    story = run_conversation(structured(thinking=REFLECT, max_repairs=0), script)
     assert story.result.status == "failed"
 
 
@@ -494,7 +507,7 @@ def test_third_identical_tool_call_is_not_executed() -> None:
         calls.append(place)
         return "nothing moves"
 
-    story = told(
+    story = run_conversation(
         agent_with_breaker(poke, max_tool_calls=6), {"A": [*[wants("poke", place="door")] * 5, "I give up"]}
     )
     assert story.result.output == "I give up"
@@ -514,7 +527,7 @@ def test_different_argument_or_result_resets_the_repetition_count() -> None:
         return next(results)
 
     places = ["x", "x", "x", "x", "y", "x", "x"]
-    story = told(
+    story = run_conversation(
         agent_with_breaker(peek, max_tool_calls=9),
         {"A": [*(wants("peek", place=place) for place in places), "so"]},
     )
@@ -527,7 +540,7 @@ def test_different_argument_or_result_resets_the_repetition_count() -> None:
 
 def test_other_calls_of_a_round_with_a_repeated_one_are_executed() -> None:
     script = {"A": [wants("look"), wants("look"), wants("look", "fail"), "done"]}
-    story = told(agent_with_breaker(look, fail), script)
+    story = run_conversation(agent_with_breaker(look, fail), script)
     statuses = [event.data["status"] for event in story.named("tool_call") if event.data["round"] == 3]
     assert sorted(statuses) == ["failed", "repeated", "running"]
     assert story.result.output == "done"
@@ -536,10 +549,10 @@ def test_other_calls_of_a_round_with_a_repeated_one_are_executed() -> None:
 def test_polling_tool_may_repeat_identical_calls() -> None:
     graph = roundel.Graph(start="A", end="A", tools={"look": {"python": look, "poll": True}})
     graph.node("A", "agent", tools=["look"])
-    story = told(graph, {"A": [*[wants("look")] * 5, "at last"]})
+    story = run_conversation(graph, {"A": [*[wants("look")] * 5, "at last"]})
     assert (story.result.output, story.result.usage["tool_calls"]) == ("at last", 5)
 
 
 def test_repeated_calls_are_executed_without_the_breaker() -> None:
-    story = told(agent(look), {"A": [*[wants("look")] * 5, "at last"]})
+    story = run_conversation(agent(look), {"A": [*[wants("look")] * 5, "at last"]})
     assert story.result.usage["tool_calls"] == 5

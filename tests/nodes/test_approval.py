@@ -9,15 +9,15 @@ import pytest
 
 import roundel
 from roundel.nodes.agent_conversation import read_decision
-from tests.nodes.conversations import agent, look, told, wants
+from tests.nodes.conversations import agent, look, run_conversation, wants
 
 ARGUMENTS = {"place": "here"}
 
 
 @pytest.mark.parametrize("text", ["approve", "Yes", " ok ", "OK!", "y", "同意", "Approved."])
 def test_words_of_consent_approve(text: str) -> None:
-    said = read_decision(roundel.Message(text), ARGUMENTS)
-    assert (said.approved, said.arguments) == (True, ARGUMENTS)
+    replies = read_decision(roundel.Message(text), ARGUMENTS)
+    assert (replies.approved, replies.arguments) == (True, ARGUMENTS)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_words_of_consent_approve(text: str) -> None:
     ],
 )
 def test_any_other_text_rejects_with_that_reason(text: str, reason: str) -> None:
-    said = read_decision(roundel.Message(text), ARGUMENTS)
-    assert (said.approved, said.reason) == (False, f"a person did not allow this call{reason}")
+    replies = read_decision(roundel.Message(text), ARGUMENTS)
+    assert (replies.approved, replies.reason) == (False, f"a person did not allow this call{reason}")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_any_other_text_rejects_with_that_reason(text: str, reason: str) -> None
     ],
 )
 def test_json_object_replaces_arguments_or_is_a_decision(text: str, arguments: dict[str, Any]) -> None:
-    said = read_decision(roundel.Message(text), ARGUMENTS)
-    assert (said.approved, said.arguments) == (True, arguments)
+    replies = read_decision(roundel.Message(text), ARGUMENTS)
+    assert (replies.approved, replies.arguments) == (True, arguments)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_data_without_consent_rejects(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("data", [{"approve": True}, {"approve": "yes"}, {"arguments": {"place": "here"}}])
 def test_data_with_consent_approves(data: dict[str, Any]) -> None:
-    said = read_decision(roundel.Message("", data=data), ARGUMENTS)
-    assert (said.approved, said.arguments) == (True, ARGUMENTS)
+    replies = read_decision(roundel.Message("", data=data), ARGUMENTS)
+    assert (replies.approved, replies.arguments) == (True, ARGUMENTS)
 
 
 # In a run.
 
 
 def test_approval_is_requested_before_the_call() -> None:
-    story = told(
+    story = run_conversation(
         agent(look, approval="always"), {"A": [wants("look", place="there"), "done"], "A/look": "yes"}
     )
-    (asked,) = story.named("human_input_required")
-    assert asked.address == "A[1]/look"
-    assert asked.data == {
+    (requests_seen,) = story.named("human_input_required")
+    assert requests_seen.address == "A[1]/look"
+    assert requests_seen.data == {
         "prompt": "May the tool 'look' be called?",
         "tool": {"name": "look", "arguments": {"place": "there"}},
     }
@@ -100,7 +100,7 @@ def test_approval_is_requested_before_the_call() -> None:
 
 def test_rejection_is_reported_to_the_model_and_the_run_continues() -> None:
     script = {"A": [wants("look"), "as you wish"], "A/look": "no: it is dark"}
-    story = told(agent(look, approval=["look"]), script)
+    story = run_conversation(agent(look, approval=["look"]), script)
     assert story.result.output == "as you wish"
     assert story.tool_calls() == [("A[1]/look", "waiting"), ("A[1]/look", "rejected")]
     assert story.results() == ["a person did not allow this call: it is dark"]
@@ -112,7 +112,7 @@ def test_replaced_arguments_are_used_and_shown() -> None:
         "A": [wants("look", place="there"), "done"],
         "A/look": {"data": {"arguments": {"place": "home"}}},
     }
-    story = told(agent(look, approval="always"), script)
+    story = run_conversation(agent(look, approval="always"), script)
     assert story.results() == ["seen home"]
     shown = [event.data["arguments"] for event in story.named("tool_call")]
     assert shown == [{"place": "there"}, {"place": "home"}, {"place": "home"}]
@@ -125,21 +125,21 @@ def peek() -> str:
 @pytest.mark.parametrize(
     ("approval", "asked"), [("always", 2), ("never", 0), (["look"], 1), ([], 0), (["look", "peek"], 2)]
 )
-def test_approval_setting_selects_the_tools(approval: Any, asked: int) -> None:
+def test_approval_setting_selects_the_tools(approval: Any, requests_seen: int) -> None:
     script = {"A": [wants("look", "peek"), "done"], "A/look": "yes", "A/peek": "yes"}
-    story = told(agent(look, peek, approval=approval), script)
-    assert len(story.named("human_input_required")) == asked
+    story = run_conversation(agent(look, peek, approval=approval), script)
+    assert len(story.named("human_input_required")) == requests_seen
     assert sorted(story.results()) == ["peeked", "seen here"]
 
 
 def test_misspelt_tool_in_approval_is_rejected() -> None:
     with pytest.raises(roundel.WorkflowError, match="'approval' names the tool 'lok', which is not there"):
-        told(agent(look, approval=["lok"]), {"A": "x"})
+        run_conversation(agent(look, approval=["lok"]), {"A": "x"})
 
 
 def test_invalid_calls_need_no_approval() -> None:
     line = {"tool_calls": [{"name": "look", "arguments": "north"}, {"name": "fly"}]}
-    story = told(agent(look, approval="always"), {"A": [line, "sorry"]})
+    story = run_conversation(agent(look, approval="always"), {"A": [line, "sorry"]})
     assert story.result.output == "sorry"
     assert sorted(story.results()) == [
         "the arguments are not a JSON object: north",
@@ -149,22 +149,24 @@ def test_invalid_calls_need_no_approval() -> None:
 
 
 def test_unanswered_approval_leaves_the_run_waiting() -> None:
-    story = told(agent(look, peek, approval=["look"]), {"A": [wants("look", "peek"), "done"]})
+    story = run_conversation(agent(look, peek, approval=["look"]), {"A": [wants("look", "peek"), "done"]})
     assert story.result.status == "waiting"
     assert story.tool_calls("completed") == [("A[1]/peek", "completed")]
     assert story.named("run_state_change")[-1].data["reason"] == "for A[1]/look"
 
 
 def test_ask_callback_receives_approval_questions() -> None:
-    asked: list[roundel.Question] = []
+    requests_seen: list[roundel.Question] = []
 
     async def ask(question: roundel.Question) -> str:
-        asked.append(question)
+        requests_seen.append(question)
         return "approve"
 
-    story = told(agent(look, approval="always"), {"A": [wants("look", place="there"), "done"]}, ask=ask)
+    story = run_conversation(
+        agent(look, approval="always"), {"A": [wants("look", place="there"), "done"]}, ask=ask
+    )
     assert story.result.completed
-    (question,) = asked
+    (question,) = requests_seen
     assert (question.address, question.node_id) == ("A[1]/look", "A")
     assert question.tool == {"name": "look", "arguments": {"place": "there"}}
 
@@ -181,7 +183,7 @@ def test_scripted_approvals_are_used_in_order() -> None:
         "A/look": ["yes", "no: second", "yes", "no: fourth"],
         "A/peek": ["yes", "no: another"],
     }
-    story = told(graph, script)
+    story = run_conversation(graph, script)
     assert sorted(story.tool_calls("completed", "rejected")) == [
         ("A[1].A[1]/look", "completed"),
         ("A[1].A[1]/look#2", "rejected"),
@@ -199,9 +201,9 @@ def inside() -> roundel.Graph:
 def test_approval_in_a_subgraph() -> None:
     graph = roundel.Graph(start="S", end="S").node("S", "subgraph", graph=inside())
     script: dict[str, Any] = {"A": [wants("look"), "done"], "A/look": "yes"}
-    story = told(graph, script)
+    story = run_conversation(graph, script)
     assert story.tool_calls("completed") == [("S/A[1]/look", "completed")]
-    waits = told(graph, {"A": script["A"]})
+    waits = run_conversation(graph, {"A": script["A"]})
     assert waits.result.status == "waiting"
 
 
@@ -214,7 +216,7 @@ def test_approval_in_the_rounds_of_a_loop_agent(width: int) -> None:
     if width > 1:  # each counts from its own number on, and the first is the slowest
         lines = [*({**wants("look"), "delay": 0.01 * left} for left in (3, 2, 1)), "done"]
     script = {"A": lines, "A/look": ["yes", "no: not you", "no"]}
-    story = told(graph, script, '["n", "e", "s"]')
+    story = run_conversation(graph, script, '["n", "e", "s"]')
     first = [
         pair for pair in sorted(story.tool_calls("completed", "rejected")) if pair[0].endswith("A[1]/look")
     ]
@@ -232,7 +234,7 @@ def test_approval_in_the_parts_of_a_dynamic_edge() -> None:
     graph.edge("In", "A", dynamic=split)
     lines = [*({**wants("look"), "delay": 0.01 * left} for left in (3, 1, 0)), "done"]
     script = {"A": lines, "A/look": ["yes", "no"]}
-    story = told(graph, script, '["n", "e", "s"]')
+    story = run_conversation(graph, script, '["n", "e", "s"]')
     first = [pair for pair in sorted(story.tool_calls("completed", "rejected")) if "[1]" in pair[0]]
     assert first == [("A#1[1]/look", "completed"), ("A#2[1]/look", "rejected"), ("A#3[1]/look", "rejected")]
 
@@ -241,13 +243,13 @@ def test_other_branches_continue_while_an_approval_is_open() -> None:
     graph = roundel.Graph(start=["A", "B"], end=["C"])
     graph.node("A", "agent", tools=[look], approval="always").node("B", "agent").node("C", "agent")
     graph.edge("B", "C")
-    story = told(graph, {"A": [wants("look")], "C": "done"})
+    story = run_conversation(graph, {"A": [wants("look")], "C": "done"})
     assert story.result.status == "waiting"
     assert story.result.nodes == {"A": 1, "B": 1, "C": 1}
 
 
 def test_scripted_approval_error_fails_the_call() -> None:
-    story = told(
+    story = run_conversation(
         agent(look, approval="always"), {"A": [wants("look"), "so be it"], "A/look": {"error": "gone"}}
     )
     assert (story.result.output, story.results()) == ("so be it", ["gone"])

@@ -71,8 +71,8 @@ def test_participants_speak_in_turn_for_max_rounds() -> None:
 
 def test_events_report_rounds_answers_and_exit() -> None:
     result, events = run_with_events(debate(max_rounds=1), {"Ada": "a", "Bo": "b"})
-    told = [(event.event, event.address) for event in events if event.event != "node_state_change"]
-    assert told[1:-1] == [
+    reported = [(event.event, event.address) for event in events if event.event != "node_state_change"]
+    assert reported[1:-1] == [
         ("loop_round", "Council[1]"),
         ("debate_round", "Council"),
         ("debate_round", "Council"),
@@ -344,7 +344,7 @@ def test_debate_of_loop_agents_and_of_debates() -> None:
 def test_result_does_not_depend_on_completion_order() -> None:
     """Two debates at the same time, each with delays of its own: the same is said, and the same comes out."""
 
-    def told(seed: int) -> tuple[Any, ...]:
+    def run_conversation(seed: int) -> tuple[Any, ...]:
         draw = random.Random(seed)
         script = {
             name: [{"text": f"{name} {number}", "delay": draw.random() / 100} for number in range(2)]
@@ -358,7 +358,7 @@ def test_result_does_not_depend_on_completion_order() -> None:
         ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
-    assert all(told(seed) == told(0) for seed in range(1, 6))
+    assert all(run_conversation(seed) == run_conversation(0) for seed in range(1, 6))
 
 
 # --- What is wrong with one

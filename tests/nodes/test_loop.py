@@ -770,9 +770,10 @@ def test_suspicious_settings_are_warnings(tmp_path: Path, setting: str, code: st
 
 def test_valid_settings_have_no_diagnostics(tmp_path: Path) -> None:
     settings = ("exit_on_score: 89.5", "patience: 2", "min_delta: 0.5", "keep: best", "regression: 0")
-    asked = ("exit_condition: consensus", "consensus: {method: vote, quorum: 1, stable_for: 2}")
+    requests_seen = ("exit_condition: consensus", "consensus: {method: vote, quorum: 1, stable_for: 2}")
     assert (
-        diagnosed(tmp_path, "max_rounds: 1", "score: {regex: '(?i)score: (\\d+)'}", *settings, *asked) == []
+        diagnosed(tmp_path, "max_rounds: 1", "score: {regex: '(?i)score: (\\d+)'}", *settings, *requests_seen)
+        == []
     )
     assert diagnosed(tmp_path, "exit_on_score: -1", "score: data.score", "patience:") == []
 

@@ -78,8 +78,8 @@ def test_each_round_receives_the_previous_result() -> None:
 
 def test_loop_agent_emits_round_and_exit_events() -> None:
     watched = Watched(loop(LoopMode.count(2)), script={"Step": ["one", "two"]})
-    told = [(event.event, event.address) for event in watched.events[2:-1]]
-    assert told == [
+    reported = [(event.event, event.address) for event in watched.events[2:-1]]
+    assert reported == [
         ("loop_round", "Loop[1]"),
         ("node_state_change", "Loop[1]/Step"),
         ("node_state_change", "Loop[1]/Step"),
@@ -523,15 +523,15 @@ def echo(text: str) -> str:
 
 
 def test_strategy_receives_round_messages_and_results() -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
 
     def dispatch(state: dict[str, Any]) -> Any:
-        told.append((state["round"], [message.text for message in state["messages"]], state["results"]))
+        reported.append((state["round"], [message.text for message in state["messages"]], state["results"]))
         state["messages"] = state["results"] = "not ours to change"
         return state["round"] < 2
 
     watched = Watched(loop(LoopMode.custom(dispatch)), script={"Step": ["a", "b"]})
-    assert told == [(0, ["go"], []), (1, ["go", "a"], ["a"]), (2, ["go", "a", "b"], ["a", "b"])]
+    assert reported == [(0, ["go"], []), (1, ["go", "a"], ["a"]), (2, ["go", "a", "b"], ["a", "b"])]
     assert watched.results == ["a", "b"]
 
 
@@ -708,16 +708,16 @@ def test_human_body_is_asked_in_each_round() -> None:
 
 
 def test_human_body_is_asked_about_elements_concurrently() -> None:
-    asked: list[str] = []
+    requests_seen: list[str] = []
 
     async def ask(question: roundel.Question) -> str:
-        asked.append(question.address)
+        requests_seen.append(question.address)
         return question.inputs[-1].text.upper()
 
     body = {"id": "Ask", "type": "human", "config": {}}
     watched = Watched(loop(LoopMode.array(max_parallel=3), body), '["a", "b", "c"]', script=None, ask=ask)
     assert watched.results == ["A", "B", "C"]
-    assert sorted(asked) == ["Loop[1]/Ask", "Loop[2]/Ask", "Loop[3]/Ask"]
+    assert sorted(requests_seen) == ["Loop[1]/Ask", "Loop[2]/Ask", "Loop[3]/Ask"]
 
 
 def test_a_subgraph_in_the_body() -> None:
@@ -875,7 +875,7 @@ def test_engine_metadata_does_not_make_a_text_structured() -> None:
     counter.node("End", "passthrough").edge("A", "C").edge("C", "A").edge("C", "End")
     program = roundel.Graph(start="A", end="P").node("A", "agent").node("P", "python").edge("A", "P")
     pairs = {"participants": [STEP, {**STEP, "id": "Other"}], "max_rounds": 1}
-    talk = roundel.Graph(start="D", end="D").node("D", "debate", **pairs)
+    conversation = roundel.Graph(start="D", end="D").node("D", "debate", **pairs)
     for body, script, value in (
         (helper, {"A": [asks, "words"]}, "words"),
         (decider, {"A": "words"}, "words"),
@@ -883,7 +883,7 @@ def test_engine_metadata_does_not_make_a_text_structured() -> None:
         (counter, {"A": "words"}, "Loop limit reached (1)"),
         (program, {"A": "print('words')"}, "words\n"),
         (inner(LoopMode.count(2)), {"Step": "words"}, "words"),
-        (talk, {"Step": "words", "Other": "more words"}, "more words"),
+        (conversation, {"Step": "words", "Other": "more words"}, "more words"),
         (inner(LoopMode.count(2)), {"Step": {"text": "words", "data": {"n": 1}}}, {"n": 1}),
     ):
         watched = Watched(loop(LoopMode.array(), body), '["x"]', script=script)
@@ -928,8 +928,8 @@ def test_loop_agent_after_a_map_runs_per_part() -> None:
     graph.edge("In", "Loop", dynamic={"type": "map", "split": split, "config": {"max_parallel": 3}})
     lines = [{"text": f"reply {n}", "delay": (4 - n) / 100} for n in range(1, 4)]
     watched = Watched(graph, "a b c", script={"Step": lines})
-    said = {event.address: event.data["output"] for event in watched.events if event.data.get("output")}
-    assert [said[f"Loop#{n}[1]/Step"] for n in range(1, 4)] == ["reply 1", "reply 2", "reply 3"]
+    replies = {event.address: event.data["output"] for event in watched.events if event.data.get("output")}
+    assert [replies[f"Loop#{n}[1]/Step"] for n in range(1, 4)] == ["reply 1", "reply 2", "reply 3"]
     assert watched.result.nodes["Step"] == 3
 
 
@@ -945,13 +945,13 @@ def test_parts_in_parallel_rounds_continue_their_numbering() -> None:
     body.edge("Part", "In").edge("In", "Gate").edge("Gate", "In").edge("Gate", "Out")
     lines = [f"reply {n}" for n in range(9)]
     watched = Watched(loop(LoopMode.array(max_parallel=2), body), "[1]", script={"Step": lines})
-    said = {
+    replies = {
         str(event.address): event.data["output"]
         for event in watched.events
         if event.node_id == "Step" and "output" in event.data
     }
-    assert sorted(said.values()) == ["reply 0", "reply 1", "reply 2", "reply 3"]
-    assert list(map(said.get, sorted(map(str, said)))) == sorted(said.values())
+    assert sorted(replies.values()) == ["reply 0", "reply 1", "reply 2", "reply 3"]
+    assert list(map(replies.get, sorted(map(str, replies)))) == sorted(replies.values())
 
 
 def test_memory_of_long_loops_stays_bounded() -> None:

@@ -48,9 +48,9 @@ def test_timer_ends_the_loop_after_max_duration() -> None:
         ({"max_duration": 5, "message": "enough"}, "enough"),
     ],
 )
-def test_units_and_message(settings: dict[str, Any], said: str) -> None:
+def test_units_and_message(settings: dict[str, Any], replies: str) -> None:
     result, _ = run(loop(**settings), seconds_a_look=1000)
-    assert (result.output, result.loops["A"]["rounds"]) == (said, 2)
+    assert (result.output, result.loops["A"]["rounds"]) == (replies, 2)
 
 
 def test_the_first_trigger_only_starts_the_clock() -> None:

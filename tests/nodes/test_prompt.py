@@ -11,7 +11,7 @@ from roundel.kernel.commands import Call
 from roundel.nodes.prompt import Template, build_messages, flatten_messages
 from roundel.workflow.expression import ExpressionError
 from tests.deadline import Deadline
-from tests.nodes.conversations import told
+from tests.nodes.conversations import run_conversation
 
 DRAFT = roundel.Message("a draft", data={"score": 7, "text": "hidden"}, metadata={"source": "Writer"})
 NOTE = roundel.Message("shorter", "assistant", metadata={"source": "Critic"})
@@ -72,7 +72,7 @@ def test_invalid_prompt_is_rejected_before_the_run(prompt: str) -> None:
 
 def test_missing_field_in_a_prompt_fails_the_node() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="{{data.score}}")
-    result = told(graph, {"A": "x"}).result
+    result = run_conversation(graph, {"A": "x"}).result
     assert result.status == "failed"
     assert "score" in str(result.error)
 
@@ -86,7 +86,7 @@ def test_all_input_may_be_one_text() -> None:
 
 def test_a_script_echoes_what_the_model_would_see(tmp_path: Any) -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="Say {{text}} twice.")
-    assert told(graph, {}, "tea").result.output == "Say tea twice."
+    assert run_conversation(graph, {}, "tea").result.output == "Say tea twice."
 
 
 def rendered(prompt: str) -> str:

@@ -65,8 +65,8 @@ def test_threshold_of_approvals_approves() -> None:
         (0.1, ["abstain", "Hm.", ""], "rejected: nobody voted"),
     ],
 )
-def test_abstentions_do_not_count(threshold: float, said: list[str], output: str) -> None:
-    script = dict(zip(("Ann", "Bob", "Cat"), said, strict=True))
+def test_abstentions_do_not_count(threshold: float, replies: list[str], output: str) -> None:
+    script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(threshold=threshold), script)
     assert result.output == output
     assert result.data is not None
@@ -83,8 +83,8 @@ def test_abstentions_do_not_count(threshold: float, said: list[str], output: str
         (["well", "0", "11"], "rejected: nobody voted", 0),
     ],
 )
-def test_scores_count_by_their_mean(said: list[str], output: str, share: float) -> None:
-    script = dict(zip(("Ann", "Bob", "Cat"), said, strict=True))
+def test_scores_count_by_their_mean(replies: list[str], output: str, share: float) -> None:
+    script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(vote_type="score_1_10"), script)
     assert result.output == output
     assert result.data is not None
@@ -218,7 +218,7 @@ def test_ballots_are_assigned_regardless_of_completion_order() -> None:
 
 
 def test_result_does_not_depend_on_completion_order() -> None:
-    def told(seed: int) -> tuple[Any, ...]:
+    def run_conversation(seed: int) -> tuple[Any, ...]:
         draw = random.Random(seed)
         lines = {"Draft": ["d1", "d2", "d3"], "Ann": ["no", "yes", "yes"], "Bob": ["yes", "no", "yes"]}
         script = {
@@ -229,11 +229,11 @@ def test_result_does_not_depend_on_completion_order() -> None:
         ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
-    first = told(0)
+    first = run_conversation(0)
     assert first[0]["output"] == "approved: 2 of 2"
     assert first[0]["data"]["ballots"] == {"Ann": "approve", "Bob": "approve"}
     assert list(first[0]["data"]["ballots"]) == ["Ann", "Bob"], "in the order of the file"
-    assert all(told(seed) == first for seed in range(1, 6))
+    assert all(run_conversation(seed) == first for seed in range(1, 6))
 
 
 # --- What is wrong with one

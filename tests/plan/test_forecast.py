@@ -105,8 +105,8 @@ def test_agents_never_exceed_the_forecast(seed: int) -> None:
     plan = compile_workflow(from_mapping({**graph.mapping(), "tools": TOOLS}, TYPES))
     wish = {"name": "mean", "arguments": {"data": [1]}}
     lines = ["well", '{"x": 1}', {"text": "let me see", "tool_calls": [wish] * draw.randint(1, 4)}]
-    said = [draw.choice(lines) for _ in range(12)]
-    result = roundel.run(plan, script={"Writer": said, "Reviewer": "again"})
+    proof_lines = [draw.choice(lines) for _ in range(12)]
+    result = roundel.run(plan, script={"Writer": proof_lines, "Reviewer": "again"})
     made = forecast(plan)
     assert made.model_calls.worst is not None and made.tool_calls.worst is not None
     assert result.usage["model_calls"] <= made.model_calls.worst, config

@@ -42,7 +42,7 @@ def worst(graph: roundel.Graph, loop: str = "Writer") -> int | None:
     return proofs(graph)[loop].worst_case_rounds
 
 
-def said(graph: roundel.Graph) -> list[str]:
+def proof_lines(graph: roundel.Graph) -> list[str]:
     return [str(proof) for proof in prove(compile_workflow(graph.workflow()))]
 
 
@@ -111,7 +111,7 @@ def test_the_guard_itself_may_be_the_entry() -> None:
     )
     graph.node("Guard", "loop_timer", max_duration=20, passthrough=True).edge("Guard", "Other")
     graph.edge("Other", "Guard", condition=MORE).edge("Guard", "Final")
-    assert said(graph) == ["Guard: at most 20 seconds, by Guard"]
+    assert proof_lines(graph) == ["Guard: at most 20 seconds, by Guard"]
 
 
 # Ways to the guard by other nodes.
@@ -191,7 +191,7 @@ def test_node_that_always_outputs_may_use_another_port(port: str | None, limit: 
 def test_loop_node_bounds_the_loop_by_its_port() -> None:
     graph = roundel.Graph(start="Writer", end="Final").node("Writer", "agent").node("Final", "passthrough")
     graph.node("Gate", "loop", max_rounds=4).edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
-    assert said(graph.edge("Gate", "Final", port="exit")) == ["Writer: at most 4 rounds, by Gate"]
+    assert proof_lines(graph.edge("Gate", "Final", port="exit")) == ["Writer: at most 4 rounds, by Gate"]
 
 
 # Several guards, clocks, caps.
@@ -215,7 +215,7 @@ def test_two_guards_that_share_the_rounds_bound_nothing_between_them() -> None:
 def test_cap_below_the_guard_is_the_bound() -> None:
     graph = roundel.Graph(start="Writer", end="Final", loops={"Writer": {"max_rounds": 2}})
     graph._nodes, graph._edges = review()._nodes, review()._edges
-    assert said(graph) == ["Writer: at most 2 rounds, by its cap"]
+    assert proof_lines(graph) == ["Writer: at most 2 rounds, by its cap"]
     _, report = roundel.check(graph)
     (found,) = report.diagnostics
     assert (found.code, found.severity) == ("guard-above-cap", "warning")
@@ -227,7 +227,7 @@ def test_a_loop_that_always_ends_with_its_first_round() -> None:
         roundel.Graph(start="A", end="Out").node("A", "agent").node("B", "agent").node("Out", "passthrough")
     )
     graph.edge("A", "B").edge("B", "A", condition=MORE).edge("B", "Out")
-    assert said(graph) == ["A: at most 1 round, which always ends it"]
+    assert proof_lines(graph) == ["A: at most 1 round, which always ends it"]
     assert roundel.check(graph)[1].diagnostics == []
 
 
@@ -237,7 +237,7 @@ def test_passthrough_timer_below_its_limit_does_not_leave_the_loop() -> None:
     graph.node("Clock", "loop_timer", passthrough=True).edge("A", "Clock").edge("Clock", "A").edge(
         "Clock", "Out"
     )
-    assert said(graph) == ["A: at most 60 seconds, by Clock"]
+    assert proof_lines(graph) == ["A: at most 60 seconds, by Clock"]
 
 
 # Loops in loops, and in subgraphs.
@@ -256,7 +256,7 @@ def nested() -> roundel.Graph:
 
 def test_nested_loops_are_multiplied() -> None:
     graph = nested().edge("Check", "Guard", condition=MORE)
-    assert said(graph) == [
+    assert proof_lines(graph) == [
         "Outer: at most 2 rounds, by Guard",
         "Body: at most 3 rounds each time, 6 in all, by Gate",
     ]
@@ -270,12 +270,12 @@ def test_astronomic_round_totals_are_omitted() -> None:
     for node in graph._nodes:
         if node["type"] == "loop_counter":
             node["config"]["max_iterations"] = 10**9
-    assert said(graph)[1] == "Body: at most 1000000000 rounds each time, by Gate"
+    assert proof_lines(graph)[1] == "Body: at most 1000000000 rounds each time, by Gate"
 
 
 def test_the_guard_of_an_inner_loop_does_not_bound_the_outer_one() -> None:
     graph = nested().edge("Check", "Guard", condition=LESS).edge("Gate", "Out")
-    assert said(graph) == [
+    assert proof_lines(graph) == [
         "Outer: nothing but its cap of 100 rounds",
         "Body: at most 3 rounds each time, by Gate",
     ]
@@ -303,7 +303,7 @@ def test_loop_with_two_possible_entries_is_proved_for_each(to: Any, limit: str) 
     graph = review(to=to).node("Start", "agent")
     graph._settings["start"] = ["Start"]
     graph.edge("Start", "Writer", condition=MORE).edge("Start", "Reviewer", condition=DONE)
-    first, second = said(graph)
+    first, second = proof_lines(graph)
     assert first.startswith(f"Writer: {limit}")
     assert second.startswith(f"Reviewer: {limit}")
 
@@ -316,7 +316,7 @@ def test_a_subgraph_in_a_loop() -> None:
     )
     graph.node("Gate", "loop_counter", max_iterations=5).edge("Top", "Top").edge("Top", "Gate")
     graph.edge("Gate", "Top").edge("Gate", "Out")
-    assert said(graph) == [
+    assert proof_lines(graph) == [
         "Top: at most 5 rounds, by Gate",
         "Writer: at most 4 rounds each time, 20 in all, by Guard",
     ]
@@ -324,7 +324,9 @@ def test_a_subgraph_in_a_loop() -> None:
 
 def test_subgraph_after_a_dynamic_edge_has_no_total() -> None:
     graph = roundel.Graph(start="In", end="Many").node("In", "agent").node("Many", "subgraph", graph=review())
-    assert said(graph.edge("In", "Many", dynamic=EACH)) == ["Writer: at most 3 rounds each time, by Guard"]
+    assert proof_lines(graph.edge("In", "Many", dynamic=EACH)) == [
+        "Writer: at most 3 rounds each time, by Guard"
+    ]
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 7])
@@ -342,7 +344,7 @@ def test_a_graph_that_a_loop_agent_repeats() -> None:
     body = review().mapping()["graph"]
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 7}, body=body)
-    assert said(graph) == [
+    assert proof_lines(graph) == [
         "Again: at most 7 rounds, by Again",
         "Writer: at most 3 rounds each time, 21 in all, by Guard",
     ]
@@ -378,7 +380,7 @@ def test_loop_bounded_only_by_its_cap_is_a_warning() -> None:
         "only-capped: loop 'Writer' is bounded only by its cap of 100 rounds; "
         "whether it ends before depends on what 'Reviewer' says"
     ]
-    assert said(graph) == ["Writer: nothing but its cap of 100 rounds"]
+    assert proof_lines(graph) == ["Writer: nothing but its cap of 100 rounds"]
 
 
 def test_warning_explains_why_a_guard_does_not_bound_the_loop() -> None:
@@ -396,14 +398,14 @@ def test_explicit_cap_is_not_warned_of(chosen: dict[str, Any]) -> None:
     graph = review(to=LESS)
     graph._settings.update(chosen)
     assert check_messages(graph) == []
-    assert said(graph) == ["Writer: nothing but its cap of 9 rounds"]
+    assert proof_lines(graph) == ["Writer: nothing but its cap of 9 rounds"]
 
 
 def test_timer_bound_is_not_warned_of() -> None:
     graph = review(to=LESS).node("Clock", "loop_timer", max_duration=1).edge("Writer", "Clock")
     graph.edge("Clock", "Writer").edge("Clock", "Final")
     assert check_messages(graph) == []
-    assert said(graph) == ["Writer: at most 1 second, by Clock"]
+    assert proof_lines(graph) == ["Writer: at most 1 second, by Clock"]
 
 
 def test_each_loop_entry_is_warned_of_once() -> None:

@@ -43,7 +43,7 @@ ALONE = {"Writer": DRAFTS}
 BOTH = {"Writer": DRAFTS, "Editor": ["go on"]}
 
 
-def kept(place: Path, script: dict[str, Any] = BOTH, **options: Any) -> roundel.Result:
+def run_stored(place: Path, script: dict[str, Any] = BOTH, **options: Any) -> roundel.Result:
     return roundel.run(POLISH, "tea", script=script, store=place, **options)
 
 

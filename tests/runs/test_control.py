@@ -14,7 +14,7 @@ from roundel.hosts.engine import Attachment
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Fenced, StoreError
 from tests.journal.stores import chunk, using, waits
-from tests.runs.polish_workflow import ALONE, in_store, kept
+from tests.runs.polish_workflow import ALONE, in_store, run_stored
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def ended(runs: roundel.Runs, run_id: str) -> None:
 
 
 def test_unanswered_request_is_withdrawn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
     monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
 
     async def story(store: SqliteStore) -> None:
@@ -51,7 +51,7 @@ def test_unanswered_request_is_withdrawn(place: Path, monkeypatch: pytest.Monkey
 
 
 def test_run_of_an_unresponsive_process_can_be_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
     monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
 
     async def story(store: SqliteStore) -> None:
@@ -67,7 +67,7 @@ def test_run_of_an_unresponsive_process_can_be_stopped(place: Path, monkeypatch:
 
 
 def test_a_request_to_a_process_that_ends_is_applied_to_the_store(place: Path) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         claim = await store.claim(run_id)
@@ -85,7 +85,7 @@ def test_a_request_to_a_process_that_ends_is_applied_to_the_store(place: Path) -
 
 
 def test_cancelled_caller_withdraws_its_request(place: Path) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         claim = await store.claim(run_id)
@@ -100,7 +100,7 @@ def test_cancelled_caller_withdraws_its_request(place: Path) -> None:
 
 
 def test_resume_without_execution_changes_nothing(place: Path) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         before = await store.row(run_id)
@@ -112,7 +112,7 @@ def test_resume_without_execution_changes_nothing(place: Path) -> None:
 
 def test_wait_returns_the_result_of_a_run_that_is_already_idle(place: Path) -> None:
     """The answer ends the run, and the task that executes it, before `answer` returns."""
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         runs = roundel.Runs(store)
@@ -129,11 +129,11 @@ def test_result_raises_when_the_run_fails_in_its_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = roundel.Graph(start="A", end="A")
-    begun, go = asyncio.Event(), asyncio.Event()
+    has_started, go = asyncio.Event(), asyncio.Event()
 
     @graph.function("A")
     async def a() -> str:
-        begun.set()
+        has_started.set()
         await go.wait()
         return "done"
 
@@ -143,7 +143,7 @@ def test_result_raises_when_the_run_fails_in_its_host(
     async def story(store: SqliteStore) -> None:
         runs = roundel.Runs(store)
         run_id = await runs.start(graph)
-        await begun.wait()
+        await has_started.wait()
         monkeypatch.setattr(store, "append", broken)
         go.set()
         await ended(runs, run_id)

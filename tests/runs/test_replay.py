@@ -12,7 +12,7 @@ from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Paused, Reopene
 from roundel.kernel.step import replay as kernel_replay
 from roundel.runs.forking import Rerun
 from roundel.workflow.message import Message
-from tests.runs.polish_workflow import ALONE, kept, using
+from tests.runs.polish_workflow import ALONE, run_stored, using
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_edited_message_is_part_of_the_replay(place: Path) -> None:
-    kept(place)
+    run_stored(place)
 
     async def story(runs: roundel.Runs) -> None:
         other = await runs.fork("last", "Writer[2]", message="say it with a picture")
@@ -35,7 +35,7 @@ def test_edited_message_is_part_of_the_replay(place: Path) -> None:
 
 
 def test_pauses_and_answers_change_nothing(place: Path) -> None:
-    kept(place, ALONE)
+    run_stored(place, ALONE)
 
     async def story(runs: roundel.Runs) -> None:
         await runs.pause("last")

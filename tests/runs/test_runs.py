@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.hosts.control import Question
-from tests.runs.polish_workflow import ALONE, BOTH, DRAFTS, POLISH, kept, using
+from tests.runs.polish_workflow import ALONE, BOTH, DRAFTS, POLISH, run_stored, using
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_run_is_answered_round_by_round_until_it_completes(place: Path) -> None:
-    assert kept(place, ALONE).status == "waiting"
+    assert run_stored(place, ALONE).status == "waiting"
 
     async def story(runs: roundel.Runs) -> None:
         (row,) = await runs.list(status="waiting")
@@ -40,7 +40,7 @@ def test_run_is_answered_round_by_round_until_it_completes(place: Path) -> None:
 
 
 def test_resume_uses_the_ask_callback(place: Path) -> None:
-    run_id = kept(place, ALONE).run_id
+    run_id = run_stored(place, ALONE).run_id
     asked: list[str] = []
 
     async def ask(question: Question) -> str:
@@ -57,7 +57,7 @@ def test_resume_uses_the_ask_callback(place: Path) -> None:
 
 
 def test_unowned_run_is_paused_and_stopped_in_the_store(place: Path) -> None:
-    kept(place, ALONE)
+    run_stored(place, ALONE)
 
     async def story(runs: roundel.Runs) -> None:
         await runs.pause("last", "for lunch")
@@ -81,7 +81,7 @@ def test_unowned_run_is_paused_and_stopped_in_the_store(place: Path) -> None:
 
 
 def test_fork_shares_only_the_past(place: Path) -> None:
-    first = kept(place)
+    first = run_stored(place)
 
     async def story(runs: roundel.Runs) -> None:
         before = await runs.events(first.run_id)
@@ -109,7 +109,7 @@ def test_fork_shares_only_the_past(place: Path) -> None:
     ],
 )
 def test_invalid_forks_are_rejected(place: Path, at: str, message: str | None, said: str) -> None:
-    kept(place)
+    run_stored(place)
 
     async def story(runs: roundel.Runs) -> None:
         with pytest.raises(roundel.StoreError, match=said):
@@ -120,7 +120,7 @@ def test_invalid_forks_are_rejected(place: Path, at: str, message: str | None, s
 
 
 def test_replay_matches_until_something_is_changed(place: Path) -> None:
-    kept(place)
+    run_stored(place)
 
     async def story(runs: roundel.Runs) -> None:
         assert await runs.replay("last") is None
@@ -138,7 +138,7 @@ def test_replay_matches_until_something_is_changed(place: Path) -> None:
 
 
 def test_limits_are_pinned(place: Path) -> None:
-    assert kept(place, BOTH, limits={"rounds": 2}).status == "suspended_locked"
+    assert run_stored(place, BOTH, limits={"rounds": 2}).status == "suspended_locked"
 
     async def story(runs: roundel.Runs) -> None:
         with pytest.raises(roundel.StoreError, match=r"is locked.*roundel unlock"):
@@ -179,7 +179,7 @@ def test_unknown_run_references_are_rejected(place: Path) -> None:
 
 
 def test_pruned_runs_keep_the_selected_rounds(place: Path) -> None:
-    kept(place)
+    run_stored(place)
 
     async def story(runs: roundel.Runs) -> None:
         everything = await runs.events("last")

@@ -30,12 +30,12 @@ class Gate:
     """A graph of two nodes; the first waits until it may pass."""
 
     def __init__(self) -> None:
-        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.has_started, self.go = asyncio.Event(), asyncio.Event()
         self.graph = graph = roundel.Graph("gate", start="A", end="B")
 
         @graph.function("A")
         async def a(text: str) -> str:
-            self.begun.set()
+            self.has_started.set()
             await self.go.wait()
             return text
 
@@ -61,7 +61,7 @@ def test_started_run_executes_in_the_background(place: Any) -> None:
         run_id = await runs.start(gate.graph, "tea")
         assert (await runs.row(run_id)).status == "running"
         waiting = asyncio.create_task(runs.result(run_id))
-        await gate.begun.wait()
+        await gate.has_started.wait()
         gate.go.set()
         assert (await waiting).output == "tea"
         assert (await runs.result(run_id)) == await waiting, "also later, from the store"
@@ -74,7 +74,7 @@ def test_many_runs_at_once_share_one_poller(place: Any) -> None:
         gates = [Gate() for _ in range(20)]
         ids = [await runs.start(gate.graph, str(number)) for number, gate in enumerate(gates)]
         for gate in gates:
-            await gate.begun.wait()
+            await gate.has_started.wait()
         names = [task.get_name() for task in asyncio.all_tasks()]
         assert names.count("roundel-control-requests") == 1
         for gate in gates:
@@ -85,25 +85,25 @@ def test_many_runs_at_once_share_one_poller(place: Any) -> None:
 
 
 def test_stores_and_event_loops_can_be_garbage_collected(tmp_path: Path) -> None:
-    kept: list[weakref.ref[Any]] = []
+    alive: list[weakref.ref[Any]] = []
 
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea")
-        kept.extend((weakref.ref(runs.store), weakref.ref(asyncio.get_running_loop())))
+        alive.extend((weakref.ref(runs.store), weakref.ref(asyncio.get_running_loop())))
         gate.go.set()
         assert (await runs.result(run_id)).completed
 
     using(tmp_path / "runs.db", story)
     gc.collect()
-    assert [ref() for ref in kept] == [None, None]
+    assert [ref() for ref in alive] == [None, None]
 
 
 def test_a_run_is_followed_while_it_runs(place: Any) -> None:
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea")
-        await gate.begun.wait()
+        await gate.has_started.wait()
         seen = []
         async for event in runs.follow(run_id):
             seen.append(event)
@@ -120,7 +120,7 @@ def test_a_run_that_is_not_stored_is_started_paused_and_stopped(place: Any) -> N
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea", stored=False)
-        await gate.begun.wait()
+        await gate.has_started.wait()
         await runs.pause(run_id, "lunch")
         assert (await runs.inspect(run_id)).state.paused == "lunch"
         with pytest.raises(roundel.StoreError, match="not at work"):
@@ -139,7 +139,7 @@ def test_closing_the_service_stops_its_runs(place: Any) -> None:
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         ids.append(await runs.start(gate.graph, "tea"))
-        await gate.begun.wait()
+        await gate.has_started.wait()
 
     using(place, story)
 
@@ -154,7 +154,7 @@ def test_an_interrupted_run_can_be_resumed(place: Any) -> None:
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea")
-        await gate.begun.wait()
+        await gate.has_started.wait()
         runs.interrupt(run_id)
         assert (await runs.result(run_id)).status == "paused"
         gate.go.set()
@@ -325,7 +325,7 @@ def test_a_service_works_with_any_engine_and_leaves_it_running(place: Any) -> No
         engine: Any = Passing(first.engine)
         async with roundel.Runs(first.store, engine=engine) as runs:
             run_id = await runs.start(gate.graph, "tea")
-            await gate.begun.wait()
+            await gate.has_started.wait()
             await runs.pause(run_id, "lunch")
             await runs.resume_in_background(run_id)
             assert (await runs.inspect(run_id)).state.status == "running"
@@ -333,7 +333,7 @@ def test_a_service_works_with_any_engine_and_leaves_it_running(place: Any) -> No
             assert (await runs.result(run_id)).status == "paused"
             other = Gate()
             left = await runs.start(other.graph, "rain")
-            await other.begun.wait()
+            await other.has_started.wait()
         other.go.set()
         assert (await first.result(left)).output == "rain", "its engine was not closed"
 

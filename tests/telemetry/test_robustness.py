@@ -177,9 +177,9 @@ NOW = "2026-11-15T20:00:00.000Z"
 
 def observe_events(watch: RecordedTelemetry, *events: tuple[str, str | None, dict[str, Any]]) -> None:
     """Events of one run, between its beginning and its end."""
-    begun = ("run_started", None, {"workflow": "chain", "input": "tea"})
+    has_started = ("run_started", None, {"workflow": "chain", "input": "tea"})
     over = ("run_finished", None, {"status": "completed", "usage": {}})
-    for number, (name, address, data) in enumerate((begun, *events, over), 1):
+    for number, (name, address, data) in enumerate((has_started, *events, over), 1):
         watch.telemetry.observe(roundel.Event(number, name, NOW, "5b1c8e0f2a7d", "Ann", address, data))
 
 

@@ -27,8 +27,8 @@ def serves(path: str) -> bool:
 
 
 def whole(reply: Reply, model: str) -> Json:
-    said = {"content": _blocks(reply), "stop_reason": _finish(reply)}
-    return _envelope(model) | said | {"usage": _usage(reply.input_tokens, reply.output_tokens)}
+    sent_events = {"content": _blocks(reply), "stop_reason": _finish(reply)}
+    return _envelope(model) | sent_events | {"usage": _usage(reply.input_tokens, reply.output_tokens)}
 
 
 def events(reply: Reply, model: str, body: Json) -> Iterator[bytes]:
@@ -94,8 +94,8 @@ def _usage(input_tokens: int, output_tokens: int) -> Json:
 
 
 def _envelope(model: str) -> Json:
-    said = {"id": "msg_wire", "type": "message", "role": "assistant", "model": model}
-    return said | {"content": [], "stop_reason": None, "stop_sequence": None}
+    sent_events = {"id": "msg_wire", "type": "message", "role": "assistant", "model": model}
+    return sent_events | {"content": [], "stop_reason": None, "stop_sequence": None}
 
 
 def _said(kind: str, **fields: object) -> bytes:

@@ -38,12 +38,12 @@ def whole(reply: Reply, model: str) -> Json:
 def events(reply: Reply, model: str, body: Json) -> Iterator[bytes]:
     """A usage chunk comes only to those who ask for it, after the choice has finished."""
     envelope = _envelope("chat.completion.chunk", model)
-    asked = (body.get("stream_options") or {}).get("include_usage")
-    none_yet = {"usage": None} if asked else {}
+    requests_seen = (body.get("stream_options") or {}).get("include_usage")
+    none_yet = {"usage": None} if requests_seen else {}
     for delta in _deltas(reply):
         yield event(envelope | {"choices": [_choice(delta, None)]} | none_yet)
     yield event(envelope | {"choices": [_choice({}, _finish(reply))]} | none_yet)
-    if asked:
+    if requests_seen:
         yield event(envelope | {"choices": [], "usage": _usage(reply)})
     yield event("[DONE]")
 

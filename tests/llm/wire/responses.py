@@ -28,42 +28,42 @@ def whole(reply: Reply, model: str) -> Json:
 def events(reply: Reply, model: str, body: Json) -> Iterator[bytes]:
     count = iter(range(1_000_000))
 
-    def said(kind: str, **fields: object) -> bytes:
+    def stream_event(kind: str, **fields: object) -> bytes:
         return event({"type": kind, "sequence_number": next(count)} | fields, kind)
 
     answer = whole(reply, model)
-    yield said("response.created", response=_envelope(model))
-    yield said("response.in_progress", response=_envelope(model))
+    yield stream_event("response.created", response=_envelope(model))
+    yield stream_event("response.in_progress", response=_envelope(model))
     for at, item in enumerate(answer["output"]):
-        yield said("response.output_item.added", output_index=at, item=item | _opened(item))
-        yield from _inside(said, reply, at, item)
-        yield said("response.output_item.done", output_index=at, item=item)
-    yield said(f"response.{answer['status']}", response=answer)
+        yield stream_event("response.output_item.added", output_index=at, item=item | _opened(item))
+        yield from _inside(stream_event, reply, at, item)
+        yield stream_event("response.output_item.done", output_index=at, item=item)
+    yield stream_event(f"response.{answer['status']}", response=answer)
 
 
-def _inside(said: Said, reply: Reply, at: int, item: Json) -> Iterator[bytes]:
+def _inside(stream_event: Said, reply: Reply, at: int, item: Json) -> Iterator[bytes]:
     where: Json = {"output_index": at, "item_id": item["id"]}
     if item["type"] == "message":
         where |= {"content_index": 0}
         part = item["content"][0]
-        yield said("response.content_part.added", **where, part=part | {"text": ""})
+        yield stream_event("response.content_part.added", **where, part=part | {"text": ""})
         for word in words(reply.text):
-            yield said("response.output_text.delta", **where, delta=word, logprobs=[])
-        yield said("response.output_text.done", **where, text=reply.text, logprobs=[])
-        yield said("response.content_part.done", **where, part=part)
+            yield stream_event("response.output_text.delta", **where, delta=word, logprobs=[])
+        yield stream_event("response.output_text.done", **where, text=reply.text, logprobs=[])
+        yield stream_event("response.content_part.done", **where, part=part)
     elif item["type"] == "reasoning":
         where |= {"summary_index": 0}
         part = item["summary"][0]
-        yield said("response.reasoning_summary_part.added", **where, part=part | {"text": ""})
+        yield stream_event("response.reasoning_summary_part.added", **where, part=part | {"text": ""})
         for word in words(reply.thinking):
-            yield said("response.reasoning_summary_text.delta", **where, delta=word)
-        yield said("response.reasoning_summary_text.done", **where, text=reply.thinking)
-        yield said("response.reasoning_summary_part.done", **where, part=part)
+            yield stream_event("response.reasoning_summary_text.delta", **where, delta=word)
+        yield stream_event("response.reasoning_summary_text.done", **where, text=reply.thinking)
+        yield stream_event("response.reasoning_summary_part.done", **where, part=part)
     else:
         for piece in argument_pieces((None, "", item["arguments"])):
-            yield said("response.function_call_arguments.delta", **where, delta=piece)
+            yield stream_event("response.function_call_arguments.delta", **where, delta=piece)
         done = {"name": item["name"], "arguments": item["arguments"]}
-        yield said("response.function_call_arguments.done", **where, **done)
+        yield stream_event("response.function_call_arguments.done", **where, **done)
 
 
 def _items(reply: Reply) -> list[Json]:
@@ -75,8 +75,8 @@ def _items(reply: Reply) -> list[Json]:
         )
     if reply.text:
         content = [{"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}]
-        said = {"type": "message", "id": "msg_wire", "role": "assistant"}
-        items.append(said | {"status": "completed", "content": content})
+        stream_event = {"type": "message", "id": "msg_wire", "role": "assistant"}
+        items.append(stream_event | {"status": "completed", "content": content})
     for at, (call_id, call) in enumerate(zip(call_ids(reply), reply.tool_calls, strict=True)):
         named = {"type": "function_call", "id": f"fc_{at}", "call_id": call_id, "name": call[1]}
         items.append(named | {"arguments": argument_text(call), "status": "completed"})
@@ -131,8 +131,8 @@ def messages(body: Json) -> list[Json]:
 
 
 def system(body: Json) -> str:
-    said = [text_of(m["content"]) for m in messages(body) if m.get("role") in ("system", "developer")]
-    return "\n".join([*filter(None, [body.get("instructions")]), *said])
+    stream_event = [text_of(m["content"]) for m in messages(body) if m.get("role") in ("system", "developer")]
+    return "\n".join([*filter(None, [body.get("instructions")]), *stream_event])
 
 
 def tool_calls(body: Json) -> list[tuple[str, str]]:

@@ -95,10 +95,10 @@ def wire() -> Iterator[Wire]:
 
 
 @pytest.fixture(params=[in_one_piece, streamed])
-def talk(request: pytest.FixtureRequest, wire: Wire) -> Talk:
+def conversation(request: pytest.FixtureRequest, wire: Wire) -> Talk:
     call: Call = request.param
 
-    def talk(make: Callable[[Wire], AnyModel], *messages: ModelMessage) -> ModelResponse:
+    def conversation(make: Callable[[Wire], AnyModel], *messages: ModelMessage) -> ModelResponse:
         async def session() -> ModelResponse:
             async with make(wire) as model:
                 return await call(model, list(messages) or [ASK])
@@ -107,7 +107,7 @@ def talk(request: pytest.FixtureRequest, wire: Wire) -> Talk:
         assert wire.requests[-1].streams == (call is streamed)
         return answer
 
-    return talk
+    return conversation
 
 
 every_model = pytest.mark.parametrize("make", [chat, responses, anthropic, google])
@@ -115,33 +115,35 @@ Make: TypeAlias = Callable[[Wire], AnyModel]
 
 
 @every_model
-def test_a_text_arrives_with_its_usage(wire: Wire, talk: Talk, make: Make) -> None:
+def test_a_text_arrives_with_its_usage(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(text="Rain,  then\nsun. ", input_tokens=21, output_tokens=34))
-    answer = talk(make)
+    answer = conversation(make)
     assert [part.content for part in answer.parts if isinstance(part, TextPart)] == ["Rain,  then\nsun. "]
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (21, 34)
     assert answer.finish_reason == "stop"
 
 
 @every_model
-def test_the_request_is_recorded(wire: Wire, talk: Talk, make: Make) -> None:
+def test_the_request_is_recorded(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(text="Rain."))
-    talk(make)
-    (asked,) = wire.requests
-    assert asked.provider == {"chat": "openai", "responses": "openai"}.get(make.__name__, make.__name__)
-    assert asked.key == KEY
-    assert asked.model == make(wire).model_name
-    assert asked.system() == "Be brief."
-    assert "How is the weather?" in json.dumps(asked.messages())
-    assert asked.tool_names() == ["weather", "clock"]
-    assert asked.tool_calls() == asked.tool_results() == []
-    assert time.monotonic() - 10 < asked.time <= time.monotonic()
+    conversation(make)
+    (requests_seen,) = wire.requests
+    assert requests_seen.provider == {"chat": "openai", "responses": "openai"}.get(
+        make.__name__, make.__name__
+    )
+    assert requests_seen.key == KEY
+    assert requests_seen.model == make(wire).model_name
+    assert requests_seen.system() == "Be brief."
+    assert "How is the weather?" in json.dumps(requests_seen.messages())
+    assert requests_seen.tool_names() == ["weather", "clock"]
+    assert requests_seen.tool_calls() == requests_seen.tool_results() == []
+    assert time.monotonic() - 10 < requests_seen.time <= time.monotonic()
 
 
 @every_model
-def test_settings_become_request_parameters(wire: Wire, talk: Talk, make: Make) -> None:
+def test_settings_become_request_parameters(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(text="Rain."))
-    talk(make)
+    conversation(make)
     expected: dict[str, dict[str, object]] = {
         "chat": {"max_completion_tokens": 64},
         "responses": {"max_output_tokens": 64, "include": ["reasoning.encrypted_content"]},
@@ -152,9 +154,9 @@ def test_settings_become_request_parameters(wire: Wire, talk: Talk, make: Make) 
 
 
 @every_model
-def test_parallel_calls_arrive_and_their_results_go_back(wire: Wire, talk: Talk, make: Make) -> None:
+def test_parallel_calls_arrive_and_their_results_go_back(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(CALLS, Reply(text="Rain at noon."))
-    answer = talk(make)
+    answer = conversation(make)
     calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
     assert [(call.tool_call_id, call.tool_name, call.args_as_dict()) for call in calls] == list(
         CALLS.tool_calls
@@ -162,61 +164,61 @@ def test_parallel_calls_arrive_and_their_results_go_back(wire: Wire, talk: Talk,
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (21, 34)
 
     results = [ToolReturnPart("weather", "rain", "a1"), ToolReturnPart("clock", "noon", "a2")]
-    talk(make, ASK, answer, ModelRequest(parts=results))
-    asked = wire.requests[-1]
-    assert asked.tool_calls() == [("a1", "weather"), ("a2", "clock")]
-    assert asked.tool_results() == [("a1", "rain"), ("a2", "noon")]
+    conversation(make, ASK, answer, ModelRequest(parts=results))
+    requests_seen = wire.requests[-1]
+    assert requests_seen.tool_calls() == [("a1", "weather"), ("a2", "clock")]
+    assert requests_seen.tool_results() == [("a1", "rain"), ("a2", "noon")]
 
 
 @pytest.mark.parametrize("make", [responses, anthropic, google])
-def test_signed_thinking_is_received_and_sent_back(wire: Wire, talk: Talk, make: Make) -> None:
+def test_signed_thinking_is_received_and_sent_back(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(thinking="Is it raining?", text="Rain."))
-    answer = talk(make)
+    answer = conversation(make)
     (thought,) = (part for part in answer.parts if isinstance(part, ThinkingPart))
     assert thought.content == "Is it raining?"
     assert SIGNATURE in (thought.signature, (thought.provider_details or {}).get("thought_signature"))
     if make is not google:  # Gemini's signature goes back with the part that follows the thought.
-        talk(make, ASK, answer, ASK)
+        conversation(make, ASK, answer, ASK)
         assert SIGNATURE in json.dumps(wire.requests[-1].messages())
 
 
-def test_gemini_signs_the_first_call_after_a_thought(wire: Wire, talk: Talk) -> None:
+def test_gemini_signs_the_first_call_after_a_thought(wire: Wire, conversation: Talk) -> None:
     wire.replies(Reply(thinking="Where?", tool_calls=CALLS.tool_calls))
-    calls = [part for part in talk(google).parts if isinstance(part, ToolCallPart)]
+    calls = [part for part in conversation(google).parts if isinstance(part, ToolCallPart)]
     assert [part.provider_details for part in calls] == [{"thought_signature": SIGNATURE}, None]
 
 
-def test_gemini_may_omit_call_ids(wire: Wire, talk: Talk) -> None:
+def test_gemini_may_omit_call_ids(wire: Wire, conversation: Talk) -> None:
     wire.replies(
         Reply(tool_calls=((None, "weather", {"place": "Oslo"}), (None, "weather", {"place": "Bergen"})))
     )
-    calls = [part for part in talk(google).parts if isinstance(part, ToolCallPart)]
+    calls = [part for part in conversation(google).parts if isinstance(part, ToolCallPart)]
     assert [part.tool_name for part in calls] == ["weather", "weather"]
     assert len({part.tool_call_id for part in calls}) == 2
 
 
 @pytest.mark.parametrize("make", [chat, responses])
-def test_broken_arguments_arrive_broken(wire: Wire, talk: Talk, make: Make) -> None:
+def test_broken_arguments_arrive_broken(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(tool_calls=(("a1", "weather", '{"place": "Os'),)))
-    (call,) = (part for part in talk(make).parts if isinstance(part, ToolCallPart))
+    (call,) = (part for part in conversation(make).parts if isinstance(part, ToolCallPart))
     assert call.args == '{"place": "Os'
 
 
 @every_model
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_an_error_raises_with_its_status(wire: Wire, talk: Talk, make: Make, status: int) -> None:
+def test_an_error_raises_with_its_status(wire: Wire, conversation: Talk, make: Make, status: int) -> None:
     wire.replies(Reply(status=status, retry_after=0.01))
     with pytest.raises(ModelHTTPError) as raised:
-        talk(make)
+        conversation(make)
     assert raised.value.status_code == status
     assert (raised.value.headers or {})["retry-after"] == "0.01"
 
 
 @every_model
-def test_a_refused_key_is_echoed(wire: Wire, talk: Talk, make: Make) -> None:
+def test_a_refused_key_is_echoed(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(status=401))
     with pytest.raises(ModelHTTPError, match=KEY):
-        talk(make)
+        conversation(make)
     assert len(wire.requests) == 1
 
 
@@ -247,39 +249,39 @@ def test_truncated_answer_raises(wire: Wire, make: Make) -> None:
 
 
 @every_model
-def test_invalid_json_body_raises(wire: Wire, talk: Talk, make: Make) -> None:
+def test_invalid_json_body_raises(wire: Wire, conversation: Talk, make: Make) -> None:
     wire.replies(Reply(raw=b'{"choices": [nonsense'))
     with pytest.raises((ModelAPIError, UnexpectedModelBehavior)):
-        talk(make)
+        conversation(make)
 
 
-def test_an_error_may_have_any_body(wire: Wire, talk: Talk) -> None:
+def test_an_error_may_have_any_body(wire: Wire, conversation: Talk) -> None:
     wire.replies(Reply(status=400, error_body="<html>Bad gateway</html>"))
     with pytest.raises(ModelHTTPError, match="Bad gateway"):
-        talk(chat)
+        conversation(chat)
 
 
 @pytest.mark.parametrize(
     ("make", "word"),
     [(chat, "length"), (responses, "max_output_tokens"), (anthropic, "max_tokens"), (google, "MAX_TOKENS")],
 )
-def test_the_finish_reason_can_be_chosen(wire: Wire, talk: Talk, make: Make, word: str) -> None:
+def test_the_finish_reason_can_be_chosen(wire: Wire, conversation: Talk, make: Make, word: str) -> None:
     wire.replies(Reply(text="It never", finish=word))
-    assert talk(make).finish_reason == "length"
+    assert conversation(make).finish_reason == "length"
 
 
-def test_replies_are_sent_in_order_and_the_last_repeats(wire: Wire, talk: Talk) -> None:
+def test_replies_are_sent_in_order_and_the_last_repeats(wire: Wire, conversation: Talk) -> None:
     def counted(request: Recorded) -> Reply:
         return Reply(text=f"{len(wire.requests)} of {request.provider}")
 
     wire.replies(Reply(text="first"), counted)
-    assert [talk(make).text for make in (chat, anthropic, google)] == [
+    assert [conversation(make).text for make in (chat, anthropic, google)] == [
         "first",
         "2 of anthropic",
         "3 of google",
     ]
     wire.replies(Reply(text="anew"))
-    assert talk(chat).text == "anew"
+    assert conversation(chat).text == "anew"
 
 
 def test_two_hundred_streams_at_once(wire: Wire) -> None:
@@ -294,10 +296,10 @@ def test_two_hundred_streams_at_once(wire: Wire) -> None:
     assert wire.peak > 90
 
 
-def test_delays_are_applied(wire: Wire, talk: Talk) -> None:
+def test_delays_are_applied(wire: Wire, conversation: Talk) -> None:
     wire.replies(Reply(text="one two three", delay=0.1, chunk_delay=0.05))
     began = time.monotonic()
-    talk(anthropic)
+    conversation(anthropic)
     events = 0.05 * 7 if wire.requests[0].streams else 0.0
     assert time.monotonic() - began >= 0.1 + events
 
@@ -342,7 +344,7 @@ def test_unknown_path_is_recorded_and_returns_404(wire: Wire) -> None:
             urlopen(Request(url, data=b'{"input": "x"}', method="POST"))
         assert raised.value.code == 404
         raised.value.close()
-    assert [(asked.provider, asked.path) for asked in wire.requests] == [
+    assert [(requests_seen.provider, requests_seen.path) for requests_seen in wire.requests] == [
         ("openai", "/v1/embeddings"),
         ("", "/nobody"),
     ]
