@@ -249,7 +249,7 @@ def test_unlocked_run_resumes_in_the_same_round(folder: Path) -> None:
         CHECKED: (2, "missing: --reason TEXT\n"),
         ("--reason", "fine", *CHECKED, "--limit", "tokens=9"): (
             1,
-            "this run back; rounds does (--limit NAME=N)",
+            "'tokens' did not lock this run; rounds can be raised (--limit NAME=N)",
         ),
         ("--reason", "fine", *CHECKED, "--limit", "rounds=2"): (1, "is more than that (--limit NAME=N)"),
         ("--reason", "fine", *CHECKED, "--exit", "Nowhere"): (1, "lead to Final (--exit NODE)"),

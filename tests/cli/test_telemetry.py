@@ -57,7 +57,7 @@ def test_run_answered_in_another_process_is_one_trace(folder: Path) -> None:
 def test_unknown_exporter_is_rejected_before_the_run(folder: Path) -> None:
     refused = roundel(folder, *RUN, OTEL_TRACES_EXPORTER="zipkin")
     assert refused.returncode == 1
-    assert "OTEL_TRACES_EXPORTER is 'zipkin'; known are otlp, console, none" in refused.stderr
+    assert "OTEL_TRACES_EXPORTER is 'zipkin'; set it to one of otlp, console, none" in refused.stderr
     assert "there are no runs" in roundel(folder, "runs").stderr
 
 

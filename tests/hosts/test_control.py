@@ -114,7 +114,7 @@ def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) ->
         requests = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
         assert [await outcome(store, number) for number in requests] == [
             REQUEST_APPLIED,
-            "the run is not active; it is running",
+            "a pause is already requested; it is running",
             REQUEST_APPLIED,
             "the run is not paused; it is running",
         ]

@@ -292,7 +292,7 @@ def test_middleware_name_may_be_registered_or_an_entry_point(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("middleware", "told"),
+    ("middleware", "reported"),
     [
         ("ruler:Sign", "there is no middleware 'ruler:Sign'"),
         ("rules:Sing", "module 'rules' has no function 'Sing'"),

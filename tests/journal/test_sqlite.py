@@ -69,7 +69,7 @@ def test_write_ahead_log_of_a_single_run_stays_bounded(
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reported"),
     [
         ("DELETE FROM chunks WHERE first = 1", "at fact 1: 1 facts are missing"),
         ("DELETE FROM chunks WHERE first = 3", "at fact 3: 2 facts are missing"),

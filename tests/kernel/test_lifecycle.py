@@ -37,7 +37,7 @@ def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
 
 
 @pytest.mark.parametrize(
-    ("usage", "told"),
+    ("usage", "expected"),
     [
         (Usage(1, 0, 10, 3), {"input_tokens": 10, "output_tokens": 3}),
         (Usage(1, 0, 0, 3), {"input_tokens": 0, "output_tokens": 3}),
@@ -53,10 +53,10 @@ def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
         (Usage(0, 0, 7, 0), {"input_tokens": 7, "output_tokens": 0, "aside": True}),
     ],
 )
-def test_model_call_event_reports_usage(usage: Usage, events_of_node: Dict) -> None:
+def test_model_call_event_reports_usage(usage: Usage, expected: Dict) -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
     run.apply(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
-    assert shown(run) == [events_of_node]
+    assert shown(run) == [expected]
     assert run.state.usage["output_tokens"] == usage.output_tokens
 
 

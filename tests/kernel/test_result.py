@@ -40,7 +40,7 @@ def test_unreached_end_is_reported_with_the_edges_that_did_not_fire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "output"),
+    ("replies", "output"),
     [
         (["A", "B", "B"], "B"),
         (["B", "A", "C"], "B"),
@@ -49,12 +49,12 @@ def test_unreached_end_is_reported_with_the_edges_that_did_not_fire() -> None:
         (["", "", ""], ""),
     ],
 )
-def test_majority_voting(reply_text: list[str], output: str) -> None:
+def test_majority_voting(replies: list[str], output: str) -> None:
     graph = roundel.Graph(is_majority_voting=True)
-    for number, _ in enumerate(reply_text):
+    for number, _ in enumerate(replies):
         graph.node(f"N{number}", "agent")
     script = {
-        f"N{number}": [{"text": text, "delay": 0.01 * (3 - number)}] for number, text in enumerate(reply_text)
+        f"N{number}": [{"text": text, "delay": 0.01 * (3 - number)}] for number, text in enumerate(replies)
     }
     result = roundel.run(graph, "vote", script=script)
     assert (result.status, result.output) == ("completed", output)

@@ -127,7 +127,7 @@ def test_fields_of_a_docstring_are_read_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "said"),
+    ("function", "arguments", "expected"),
     [
         (plot, {}, "'points' is missing; it takes points, colour, size, title, mode, options, target"),
         (
@@ -143,11 +143,11 @@ def test_fields_of_a_docstring_are_read_too() -> None:
     ],
 )
 def test_mismatching_arguments_are_reported(
-    function: Callable[..., Any], arguments: dict[str, Any], replies: str
+    function: Callable[..., Any], arguments: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
         bind_arguments(function, arguments)
-    assert str(caught.value).startswith(f"wrong arguments: {replies}")
+    assert str(caught.value).startswith(f"wrong arguments: {expected}")
 
 
 def positional(a: int, b: int = 2, /, c: int = 3, *more: int, d: int = 4, **others: Any) -> list[Any]:

@@ -78,7 +78,7 @@ def test_invalid_unicode_in_tool_results_is_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tools", "offered", "code", "said"),
+    ("tools", "offered", "code", "expected"),
     [
         ({}, ["men"], "unknown-tool", "there is no tool 'men'"),
         ({"mean": {"python": "statistics:mean"}}, ["men"], "unknown-tool", "did you mean 'mean'?"),
@@ -89,23 +89,23 @@ def test_invalid_unicode_in_tool_results_is_replaced() -> None:
     ],
 )
 def test_check_reports_unavailable_tools(
-    tools: dict[str, Any], offered: list[str], code: str, replies: str
+    tools: dict[str, Any], offered: list[str], code: str, expected: str
 ) -> None:
     _, report = roundel.check(workflow(tools, tools=offered))
     found = next(one for one in report.diagnostics if one.code == code)
-    assert replies in f"{found.message} {found.hint}"
+    assert expected in f"{found.message} {found.hint}"
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "expected"),
     [
         ({"python": "builtins:max"}, "the function 'max' has no signature"),
         ({"python": "statistics:men"}, "module 'statistics' has no function 'men'"),
         ({"python": "statistics:mean", "parameters": {"type": 3}}, "is no JSON Schema"),
     ],
 )
-def test_tools_that_fail_to_load_are_reported_before_the_run(source: dict[str, Any], replies: str) -> None:
-    with pytest.raises(roundel.WorkflowError, match=replies) as caught:
+def test_tools_that_fail_to_load_are_reported_before_the_run(source: dict[str, Any], expected: str) -> None:
+    with pytest.raises(roundel.WorkflowError, match=expected) as caught:
         run_conversation(workflow({"tool": source}, tools=["tool"]), {"A": "never"})
     assert caught.value.diagnostics[0].code in ("cannot-run", "unknown-function")
 
@@ -192,7 +192,7 @@ def test_tool_name_is_unique_in_the_whole_workflow() -> None:
     inner = roundel.Graph(start="C", end="C", tools={"f": look}).node("C", "agent", tools=["f"])
     outer = roundel.Graph(start="B", end="B", tools={"f": {"python": "statistics:mean"}})
     outer.node("B", "subgraph", graph=inner)
-    with pytest.raises(roundel.WorkflowError, match="'f' under 'tools' is another one"):
+    with pytest.raises(roundel.WorkflowError, match="'f' under 'tools' differs from the entry"):
         outer.workflow()
 
 

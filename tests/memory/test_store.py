@@ -74,8 +74,8 @@ class Plain:
         self.entries.append((shelf, text, time, until or FOREVER))
         if newest is None:
             return
-        here = [entry for entry in self.entries if entry[0] == shelf]
-        gone = [entry for entry in here if entry[3] <= time] + here[:-newest]
+        self.entries = [entry for entry in self.entries if entry[0] != shelf or entry[3] > time]
+        gone = [entry for entry in self.entries if entry[0] == shelf][:-newest]
         self.entries = [entry for entry in self.entries if entry not in gone]
 
     def newest(self, shelf: Shelf, now: float) -> list[str]:
@@ -145,6 +145,16 @@ async def newest(memories: MemoryStore, shelf: Shelf = SHELF, now: float = 9.0) 
 
 def texts(found: list[Match] | list[MemoryEntry]) -> list[str]:
     return [(one.entry if isinstance(one, Match) else one).text for one in found]
+
+
+def test_an_expired_entry_does_not_displace_a_live_one(opened: Tell) -> None:
+    async def story(memories: MemoryStore) -> None:
+        await memories.remember(SHELF, [Item("milk", 1.0)])
+        await memories.remember(SHELF, [Item("tea", 1.0, until=2.0)])
+        await memories.remember(SHELF, [Item("coffee", 3.0)], 2)
+        assert await newest(memories) == ["coffee", "milk"]
+
+    opened(story)
 
 
 def test_an_entry_of_another_group_cannot_be_forgotten(opened: Tell) -> None:

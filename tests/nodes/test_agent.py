@@ -242,18 +242,18 @@ def test_mismatching_reflection_is_repaired(requests_seen: list[Request]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [
         ({"type": "thing"}, "'thing' is not valid"),
         ({"properties": {"a": {"$ref": "#/$defs/A"}}}, "it refers to '#/$defs/A', which it does not contain"),
         ({"$ref": "https://example.org/schema"}, "it refers to 'https://example.org/schema'"),
     ],
 )
-def test_check_reports_an_invalid_output_schema(schema: dict[str, Any], replies: str) -> None:
+def test_check_reports_an_invalid_output_schema(schema: dict[str, Any], expected: str) -> None:
     _, report = roundel.check(agent(output_schema=schema))
     (found,) = report.diagnostics
     assert found.code == "bad-schema"
-    assert replies in found.message
+    assert expected in found.message
 
 
 def test_a_schema_may_refer_to_itself() -> None:

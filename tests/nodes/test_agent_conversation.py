@@ -281,7 +281,7 @@ def test_tool_failures_are_reported_to_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ({"wrong": 1}, "wrong arguments: there is no 'wrong'; it takes place"),
         ({"place": 7}, "wrong arguments: 'place': Expected `str`, got `int`"),
@@ -289,10 +289,10 @@ def test_tool_failures_are_reported_to_the_model() -> None:
         ("north", "the arguments are not a JSON object: north"),
     ],
 )
-def test_wrong_arguments_are_reported_to_the_model(arguments: Any, replies: str) -> None:
+def test_wrong_arguments_are_reported_to_the_model(arguments: Any, expected: str) -> None:
     line = {"tool_calls": [{"name": "look", "arguments": arguments}]}
     story = run_conversation(agent(look), {"A": [line, "sorry"]})
-    assert (story.result.output, story.results()) == ("sorry", [replies])
+    assert (story.result.output, story.results()) == ("sorry", [expected])
     calls = story.result.usage["tool_calls"]
     assert calls == (1 if isinstance(arguments, dict) else 0)
 

@@ -123,12 +123,13 @@ def peek() -> str:
 
 
 @pytest.mark.parametrize(
-    ("approval", "asked"), [("always", 2), ("never", 0), (["look"], 1), ([], 0), (["look", "peek"], 2)]
+    ("approval", "expected"),
+    [("always", 2), ("never", 0), (["look"], 1), ([], 0), (["look", "peek"], 2)],
 )
-def test_approval_setting_selects_the_tools(approval: Any, requests_seen: int) -> None:
+def test_approval_setting_selects_the_tools(approval: Any, expected: int) -> None:
     script = {"A": [wants("look", "peek"), "done"], "A/look": "yes", "A/peek": "yes"}
     story = run_conversation(agent(look, peek, approval=approval), script)
-    assert len(story.named("human_input_required")) == requests_seen
+    assert len(story.named("human_input_required")) == expected
     assert sorted(story.results()) == ["peeked", "seen here"]
 
 

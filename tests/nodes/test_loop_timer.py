@@ -41,16 +41,16 @@ def test_timer_ends_the_loop_after_max_duration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected"),
     [
         ({"max_duration": 0.5, "duration_unit": "minutes"}, "Time limit reached (0.5 minutes)"),
         ({"max_duration": 1, "duration_unit": "hours"}, "Time limit reached (1 hours)"),
         ({"max_duration": 5, "message": "enough"}, "enough"),
     ],
 )
-def test_units_and_message(settings: dict[str, Any], replies: str) -> None:
+def test_units_and_message(settings: dict[str, Any], expected: str) -> None:
     result, _ = run(loop(**settings), seconds_a_look=1000)
-    assert (result.output, result.loops["A"]["rounds"]) == (replies, 2)
+    assert (result.output, result.loops["A"]["rounds"]) == (expected, 2)
 
 
 def test_the_first_trigger_only_starts_the_clock() -> None:

@@ -54,7 +54,7 @@ def test_threshold_of_approvals_approves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said", "output"),
+    ("threshold", "replies", "output"),
     [
         (0.67, ["yes", "yes", "no"], "rejected: 2 of 3, less than 0.67"),
         (0.66, ["yes", "yes", "no"], "approved: 2 of 3"),
@@ -75,7 +75,7 @@ def test_abstentions_do_not_count(threshold: float, replies: list[str], output: 
 
 
 @pytest.mark.parametrize(
-    ("said", "output", "share"),
+    ("replies", "output", "share"),
     [
         (["8", "score: 7", "6/10"], "approved: 7 of 10 on average", 0.7),
         (["10", "2", "7"], "rejected: 6.33 of 10 on average, less than 0.67", 19 / 30),

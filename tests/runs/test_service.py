@@ -123,7 +123,7 @@ def test_a_run_that_is_not_stored_is_started_paused_and_stopped(place: Any) -> N
         await gate.has_started.wait()
         await runs.pause(run_id, "lunch")
         assert (await runs.inspect(run_id)).state.paused == "lunch"
-        with pytest.raises(roundel.StoreError, match="not at work"):
+        with pytest.raises(roundel.StoreError, match="a pause is already requested"):
             await runs.pause(run_id)
         await runs.stop(run_id, "enough")
         result = await runs.result(run_id)

@@ -179,13 +179,13 @@ def _best_matches(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], li
 
 
 def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int) -> None:
-    """Removes expired entries, and all but the `newest` ones."""
+    """Removes expired entries, then all but the `newest` ones. In this order: an expired entry must not
+    take the place of a live one."""
     place = (shelf.group, shelf.name)
     query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? AND until <= ?"
-    gone = {number for (number,) in db.execute(query, (*place, now))}
+    _remove(db, [number for (number,) in db.execute(query, (*place, now))])
     query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? ORDER BY turn DESC LIMIT -1 OFFSET ?"
-    gone |= {number for (number,) in db.execute(query, (*place, newest))}
-    _remove(db, gone)
+    _remove(db, [number for (number,) in db.execute(query, (*place, newest))])
 
 
 def _remove(db: sqlite3.Connection, ids: Iterable[int]) -> None:

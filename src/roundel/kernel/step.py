@@ -347,8 +347,10 @@ def _waited(run: Run, fact: Waited) -> None:
 
 
 def _paused(run: Run, fact: Paused) -> None:
-    if run.status not in ("running", "waiting") or (run.paused and not fact.interrupt):
+    if run.status not in ("running", "waiting"):
         raise IllegalFact("the run is not active")
+    if run.paused and not fact.interrupt:
+        raise IllegalFact("a pause is already requested")
     run.set_time(fact.time)
     run.paused, run.fast_path = fact.reason or "paused", False
     if fact.interrupt:
