@@ -251,7 +251,10 @@ def test_unlocked_run_resumes_in_the_same_round(folder: Path) -> None:
             1,
             "'tokens' did not lock this run; rounds can be raised (--limit NAME=N)",
         ),
-        ("--reason", "fine", *CHECKED, "--limit", "rounds=2"): (1, "is more than that (--limit NAME=N)"),
+        ("--reason", "fine", *CHECKED, "--limit", "rounds=2"): (
+            1,
+            "the raised limit must be larger (--limit NAME=N)",
+        ),
         ("--reason", "fine", *CHECKED, "--exit", "Nowhere"): (1, "lead to Final (--exit NODE)"),
     }
     for options, (code, message) in refused.items():

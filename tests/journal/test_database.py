@@ -649,7 +649,7 @@ def test_append_to_a_deleted_run_raises_gone_not_fenced(tmp_path: Path) -> None:
         ("UPDATE pins SET body = 'x'", lambda store: store.pinned("run"), "was started with cannot be read"),
         (
             "INSERT INTO kept VALUES (1, 1, 'x')",
-            lambda store: store.stored_file("run"),
+            lambda store: store.kept("run"),
             "is left of run run cannot be read",
         ),
         (

@@ -71,7 +71,7 @@ class Gambler(Simulator):
         super().__init__(plan, {}, self.random.randrange)
         self.words = self.random.choice((WORDS, ("a",), ("b", "a b"), ("",), TEXTS, LAST))
 
-    def proof_lines(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
+    def reply_text(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
         return self.random.choice(self.words)
 
     def answer(self, command: Command) -> Fact:
