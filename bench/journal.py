@@ -65,7 +65,7 @@ def loop(
     return graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
 
 
-async def kept(runs: roundel.Runs, plan: Plan) -> str:
+async def run_stored(runs: roundel.Runs, plan: Plan) -> str:
     run_id = await runs.start(plan, "go")
     assert (await runs.wait(run_id)).completed
     return run_id
@@ -165,7 +165,7 @@ async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, 
     await store.rows()  # first, since a store is not made of a file that holds something else
     warmed = warm(path)
     started = time.perf_counter()
-    await asyncio.gather(*(kept(service, plan) for _ in range(runs)))
+    await asyncio.gather(*(run_stored(service, plan) for _ in range(runs)))
     taken = time.perf_counter() - started
     commits = store.commits
     await store.close()
@@ -173,7 +173,7 @@ async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, 
     return taken, commits
 
 
-async def not_kept(runs: int, effects: int) -> float:
+async def run_unstored(runs: int, effects: int) -> float:
     plan = roundel.prepare(loop(effects))
     started = time.perf_counter()
     await asyncio.gather(*(LocalRun(plan).run((Message("go"),)) for _ in range(runs)))
@@ -191,7 +191,7 @@ def compare(sync: Sync, runs: int, effects: int) -> None:
             rows = bodies(path)
             alone.append(bare(Path(folder, "bare.db"), rows, sync, max(1, round(len(rows) / commits))))
             among.append(shared(Path(folder, "shared.db"), rows, sync, runs) if runs > 1 else alone[-1])
-            plain.append(asyncio.run(not_kept(runs, effects)))
+            plain.append(asyncio.run(run_unstored(runs, effects)))
     times = "".join(
         f"{statistics.median(taken) / total * 1e6:>10.1f}" for taken in (alone, among, mine, plain)
     )
@@ -199,10 +199,10 @@ def compare(sync: Sync, runs: int, effects: int) -> None:
     print(f"{sync:>8} {runs:>5}{times}{ratios} {commits / total:>8.3f}")
 
 
-def middle(kept: list[float], plain: list[float], least: list[float]) -> float:
+def middle(stored: list[float], plain: list[float], least: list[float]) -> float:
     """How many times the least it takes to keep a run."""
     return statistics.median(
-        (taken - step) / floor for taken, step, floor in zip(kept, plain, least, strict=True)
+        (taken - step) / floor for taken, step, floor in zip(stored, plain, least, strict=True)
     )
 
 
@@ -211,7 +211,7 @@ async def history_bytes(path: Path) -> int:
     graph = loop(HISTORY, 1024, context_window=-1)
     store = SqliteStore(path, sync="off")
     plan = roundel.prepare(graph)
-    await kept(roundel.Runs(store), plan)
+    await run_stored(roundel.Runs(store), plan)
     await store.close()
     return sum(file.stat().st_size for file in path.parent.iterdir())
 
@@ -228,7 +228,7 @@ async def left_behind(path: Path) -> tuple[str, roundel.Graph]:
     graph = loop(LONG + MORE, reached=reached)
     plan = roundel.prepare(graph)
     store = SqliteStore(whole, sync="off")
-    run_id = await kept(roundel.Runs(store), plan)
+    run_id = await run_stored(roundel.Runs(store), plan)
     await store.close()
     return run_id, graph
 
@@ -267,7 +267,7 @@ async def reading(path: Path) -> list[tuple[int, float]]:
         graph = loop(rounds)
         plan = roundel.prepare(graph)
         store = SqliteStore(path.with_name(f"{rounds}.db"), sync="off")
-        run_id = await kept(roundel.Runs(store), plan)
+        run_id = await run_stored(roundel.Runs(store), plan)
         events = len(await read_events(store, run_id))
         seconds = []
         for _ in range(SAMPLES):
@@ -289,10 +289,10 @@ def measured(work: Callable[[Path], Awaitable[Any]]) -> Any:
 
 def report() -> None:
     print(
-        "runs that are kept, µs an effect (medians); durable: kept less not kept, to a bare insert of the\n"
+        "stored runs, µs an effect (medians); durable: stored minus unstored, to a bare insert of the\n"
         "same bytes, and to one that is shared by as many tasks as there are runs"
     )
-    heads = ("bare", "shared", "kept", "not kept", "durable", "to shared")
+    heads = ("bare", "shared", "stored", "unstored", "durable", "to shared")
     print(f"{'sync':>8} {'runs':>5}{''.join(f'{head:>10}' for head in heads)} {'commits':>8}")
     for sync in ("full", "normal"):
         compare(sync, 1, EFFECTS)  # type: ignore[arg-type]
@@ -311,6 +311,6 @@ def report() -> None:
     events, without, opened, ended = measured(opening)
     print(
         f"opening a run of {events:,} events: {opened * 1000:.0f} ms (without its snapshot "
-        f"{without * 1000:.0f} ms); opening it and going on for {MORE:,} effects to its end: "
+        f"{without * 1000:.0f} ms); resuming it for {MORE:,} effects to its end: "
         f"{ended * 1000:.0f} ms (target: well under a second)\n"
     )
