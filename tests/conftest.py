@@ -1,4 +1,4 @@
-"""Which tests are slow, what is said at the end of all tests, and that none was left out in CI."""
+"""Marks slow tests, prints the summary line, and fails in CI if a test was skipped."""
 
 from __future__ import annotations
 

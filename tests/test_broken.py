@@ -1,4 +1,4 @@
-"""Broken workflow files: what is said about each, where, and how the command line ends.
+"""Invalid workflow files: the diagnostics of each, their locations, and the exit code.
 
 Every file in `broken/` begins with comments that say what is expected of `check`:
 

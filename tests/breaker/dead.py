@@ -1,4 +1,4 @@
-"""Dead series: loops that say the same again and again, in thirty ways.
+"""Dead series: loops that repeat the same content, in thirty ways.
 
 Each kind makes eight messages and says which of them is the first that repeats anything. Up to two fresh
 rounds go before them. The other speakers, if there are any, repeat themselves in the same way, or always say

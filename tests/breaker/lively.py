@@ -1,4 +1,4 @@
-"""Lively series that are made up: work that goes on although much of the text stays as it was."""
+"""Invented live series: loops that make progress although much of the text stays the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the manual says of the breaker is what it does."""
+"""The examples in the manual page of the breaker match its behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How well dead loops are told from lively ones; `python -m bench breaker` prints the figures."""
+"""How reliably the breaker separates dead from live loops; `python -m bench breaker` prints the
+figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workflow for stories about runs that are kept, and the commands of those stories."""
+"""A workflow for tests of stored runs, and the commands that these tests use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell completion, asked for as a shell does it: in a process, by the protocol of click."""
+"""Shell completion, requested as a shell does it: in a process, with the protocol of click."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes, and what a log gets instead."""
+"""The live display of a run in a terminal, and the plain lines in a log."""
 
 from __future__ import annotations
 

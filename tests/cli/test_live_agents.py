@@ -1,4 +1,4 @@
-"""What a person sees of agents: the tools that they use, what they say, what it costs."""
+"""The live display of agents: their tools, their replies and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line on standard error says what to do next, and it can be copied into the shell."""
+"""The last line on standard error names the next command, which can be copied into the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`roundel run --record`: what real models say is kept, and can be played again."""
+"""`roundel run --record` stores the replies of real models as a script that can be replayed."""
 
 from __future__ import annotations
 

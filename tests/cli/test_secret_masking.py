@@ -1,4 +1,4 @@
-"""What a command shows of its own: arguments, suggestions, tracebacks."""
+"""Secrets are masked in what commands print: arguments, suggestions, tracebacks."""
 
 from __future__ import annotations
 

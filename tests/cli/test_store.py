@@ -1,4 +1,4 @@
-"""The commands about runs that are kept: what they show, and what they say to wrong input."""
+"""The commands for stored runs: their output, and their errors for wrong input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run something tell it to a collector, if the environment asks for that."""
+"""Commands that execute runs export telemetry if the environment requests it."""
 
 from __future__ import annotations
 

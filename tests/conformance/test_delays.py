@@ -1,4 +1,4 @@
-"""The vectors again, with replies that take their time: nothing depends on who is quicker."""
+"""The vectors again, with delayed replies: no result depends on the order of arrival."""
 
 from __future__ import annotations
 

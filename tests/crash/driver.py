@@ -1,4 +1,4 @@
-"""Runs the story again and again, each time killed somewhere, in processes that are forked from a warm one.
+"""Runs the story repeatedly, each time killed at another point, in processes forked from a warm one.
 
 Reads cases as JSON lines: a folder, and the kills that its run is to meet, one for each process that works on
 it, until one is left alone and ends it. What the processes saw and did is in files of the folder. With

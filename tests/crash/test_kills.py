@@ -1,4 +1,4 @@
-"""Killed at any moment, a run loses nothing and repeats nothing.
+"""A run that is killed at any moment loses no result and repeats no completed call.
 
 The story (story/workflow.yaml) is run in real processes that are ended by SIGKILL: at every event, before and
 after every commit, before and after every effect of a tool, several times in a row, and at random moments.

@@ -1,4 +1,4 @@
-"""Every example runs, offline and without delays, and ends as it says."""
+"""Every example runs offline and without delays, and ends as its description says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a drawing: what the manual says of it, and what a program that draws can rely on."""
+"""The data of a drawing matches the manual, and has the properties that renderers rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the package may use: a server and an editor draw without the kernel, the nodes and the hosts."""
+"""The drawing package imports neither the kernel nor nodes nor hosts, so a server or an editor can
+use it alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others wish of a run that is at work: it is done when they hear so, and not before."""
+"""Control requests to a run in flight: a request is settled only when its effect is committed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) ->
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.has_started.wait()
-        requests = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
+        requests = [await store.request("run", kind, {}) for kind in ("pause", "pause", "resume", "resume")]
         assert [await outcome(store, number) for number in requests] == [
             REQUEST_APPLIED,
             "a pause is already requested; it is running",

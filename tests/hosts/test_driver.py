@@ -1,4 +1,4 @@
-"""A kept run awaits a call that is alone in its own task, and is steered all the same."""
+"""A stored run awaits a lone call in its own task, and still accepts control requests."""
 
 from __future__ import annotations
 

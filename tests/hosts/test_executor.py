@@ -1,4 +1,4 @@
-"""Whatever a function of a user raises, whoever waits for it is told, by the name of the exception."""
+"""An exception of user code of any kind reaches the caller, with the name of its type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that owns a run in a store, says so, and appends a fact for each line that it reads."""
+"""A process that owns a run in a store, reports that, and appends a fact for each line that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts as they are added: in order, by whoever has the newest claim, whether a run is alone or not."""
+"""Facts are appended in order, and only under the newest claim, for a lone run and for many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store does, whatever it keeps its runs in: each sentence of the protocol (journal/store.py).
+"""The behaviour that every store must have: each sentence of the protocol (journal/store.py).
 
 Another implementation joins by an entry in STORES: a function that opens the same store each time that it is
 called, as further processes would.

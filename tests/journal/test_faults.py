@@ -1,4 +1,5 @@
-"""A store that fails: a clear error, nothing lost that was acknowledged, and the run goes on later."""
+"""A failing store gives a clear error, loses nothing that was acknowledged, and the run can be
+resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random workflows in a real store: whatever part of a journal is left, the run goes on to the same end."""
+"""Random workflows in a real store: a run resumes to the same end from any prefix of its journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of one run while it is at work."""
+"""The journal of one run in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said in loops: series of texts that get on, and series that go in circles.
+"""Messages of loops: series that make progress, and series that repeat themselves.
 
 The breaker has to stay quiet on all of `LIVELY` and to trip on all of `DEAD`; the rates stand in the manual.
 """

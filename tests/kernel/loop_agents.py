@@ -1,4 +1,4 @@
-"""Random workflows of loop agents inside loop agents, each with a second, plain reading of what it means.
+"""Random workflows of nested loop agents, each with a second, simple interpretation.
 
 A generated piece is a pair: what a file says, and a function that plays it, one step after the other with
 ordinary recursion. The engine has to see and say the same, in whatever order its calls finish.

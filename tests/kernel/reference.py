@@ -1,4 +1,4 @@
-"""A second, slow reading of what a workflow means, for comparison with the engine.
+"""A second, slow implementation of the rules, for comparison with the engine.
 
 Nothing here is shared with the engine: no code, no plan, no cleverness. One node runs at a time, layer
 by layer, and everything that depends on order is sorted by an explicit key. It knows the node types

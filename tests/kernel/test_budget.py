@@ -1,4 +1,4 @@
-"""Budgets: what may be spent, where, and that nobody passes it."""
+"""Budgets: what they limit, in which scope, and that no run exceeds them."""
 
 from __future__ import annotations
 

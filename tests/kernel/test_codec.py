@@ -1,4 +1,4 @@
-"""What leaves the process comes back as it was, whatever version wrote it."""
+"""Encoded values decode to the same value, in the current version and after upgrades."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts are told without secrets, and a run works whatever values are secret."""
+"""Facts are recorded without secrets, and a run works whichever values are secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Middleware is asked before and after a node: what it says counts, and nothing else changes."""
+"""Middleware intercepts a node before and after it runs; its decisions apply, and nothing else
+changes."""
 
 from __future__ import annotations
 

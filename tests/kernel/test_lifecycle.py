@@ -1,4 +1,4 @@
-"""What a node gave: what it used is counted and shown, and its messages go out along its edges."""
+"""Completion of a node: its usage is counted and shown, and its messages walk its edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free loops: how their rounds are told of, who ends them, and why."""
+"""Free loops: the events of their rounds, and the nodes and reasons that end them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pausing, going on, and changing what is asked: nothing is lost, and what is illegal changes nothing."""
+"""Pausing, resuming and editing a call: no result is lost, and an illegal fact changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages that wait at a node: in the order of the workflow, whoever was quicker."""
+"""Messages queue at a node in the order of the workflow, not in the order of arrival."""
 
 from __future__ import annotations
 

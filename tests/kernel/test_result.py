@@ -1,4 +1,4 @@
-"""What a run gives in the end."""
+"""The result of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that was frozen and thawed goes on as if nothing had happened."""
+"""A run restored from a snapshot continues as if it had never been interrupted."""
 
 from __future__ import annotations
 

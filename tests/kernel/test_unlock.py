@@ -1,4 +1,5 @@
-"""A locked run is let go on: by whom, with what, and as if the limit had been higher from the start."""
+"""Unlocking a run: who may do it, with which changes, with the same end as under a higher limit from
+the start."""
 
 from __future__ import annotations
 

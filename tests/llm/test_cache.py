@@ -1,4 +1,4 @@
-"""A request that was answered before is not made again, if one asks for that."""
+"""With the cache enabled, an answered request is not sent again."""
 
 from __future__ import annotations
 

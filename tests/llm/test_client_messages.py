@@ -1,4 +1,4 @@
-"""What a model gets to see: roles, prompts, messages of several kinds, media."""
+"""The messages that a model receives: roles, prompts, several content types, media."""
 
 from __future__ import annotations
 

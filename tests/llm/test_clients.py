@@ -1,4 +1,4 @@
-"""What is said before a run starts, if its models cannot be had."""
+"""Unavailable models are reported before a run starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails, what is asked again and when, and who answers in its place."""
+"""Failures of models: which are retried, when, and when the fallback answers."""
 
 from __future__ import annotations
 

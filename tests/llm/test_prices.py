@@ -1,4 +1,4 @@
-"""What calls cost, and what is said if nobody knows."""
+"""The cost of calls, and the report for models without a known price."""
 
 from __future__ import annotations
 

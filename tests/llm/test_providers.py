@@ -1,4 +1,4 @@
-"""The same stories with each provider: what its wire says, and what it is sent in return."""
+"""The same stories with each provider: its responses, and the requests that it receives."""
 
 from __future__ import annotations
 

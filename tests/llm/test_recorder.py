@@ -1,4 +1,4 @@
-"""What models said is kept as a script that plays the run again."""
+"""Replies of models are recorded as a script that replays the run."""
 
 from __future__ import annotations
 

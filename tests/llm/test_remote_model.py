@@ -1,4 +1,4 @@
-"""What a provider is sent besides the talk, and what happens while it answers."""
+"""Requests to a provider besides the conversation, and control of a call in flight."""
 
 from __future__ import annotations
 

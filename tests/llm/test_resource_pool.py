@@ -1,4 +1,4 @@
-"""Resources that runs share: opened once, kept for a while, closed in any case."""
+"""Resources that runs share are opened once, stay open for a while when idle, and are always closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys are in no event, no log, no error and no file, whoever repeats them."""
+"""API keys appear in no event, log, error or file, even if a model or tool repeats them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function takes, as a JSON Schema; and what a model gives it."""
+"""The parameters of a function as a JSON Schema, and the conversion of a model's arguments."""
 
 from __future__ import annotations
 

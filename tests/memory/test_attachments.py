@@ -1,4 +1,4 @@
-"""The memories of a graph: what agents said, what they said last, and files."""
+"""The memories of a graph: outputs of agents, their latest outputs, and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long-term memory is what somebody put there; the quarantine is where it may come from."""
+"""Only people write to long-term memory, for example from the quarantine."""
 
 from __future__ import annotations
 

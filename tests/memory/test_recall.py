@@ -1,4 +1,4 @@
-"""What an agent's model is shown of its memories, and when."""
+"""Which memories a model receives, and at which stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store of memories does: against a plain model in Python, and case by case."""
+"""The behaviour that every memory store must have: against a simple model, and case by case."""
 
 from __future__ import annotations
 

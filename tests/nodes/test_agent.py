@@ -209,9 +209,9 @@ def test_schema_is_in_the_prompt_and_mismatches_are_sent_back(requests_seen: lis
     )
     assert requests_seen[0].system == f"Judge.\n\n{told_schema}"
     assert requests_seen[0].schema == SCHEMA
-    user, assistant, wish = texts(requests_seen[1])
+    user, assistant, correction = texts(requests_seen[1])
     assert (user, assistant) == (("user", "tea"), ("assistant", "good"))
-    assert wish[1].startswith("Your answer does not fit the JSON Schema: it is not JSON")
+    assert correction[1].startswith("Your answer does not fit the JSON Schema: it is not JSON")
 
 
 def reflecting(**config: Any) -> roundel.Graph:

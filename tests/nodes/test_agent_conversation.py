@@ -1,4 +1,4 @@
-"""The tool loop: rounds, limits, results, and what is asked of the model behind them."""
+"""The tool loop: rounds, limits, results, and the final request after the last round."""
 
 from __future__ import annotations
 

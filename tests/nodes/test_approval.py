@@ -1,4 +1,4 @@
-"""A person has to allow a tool call: what may be said, and where it may be asked."""
+"""Approval of tool calls by people: valid answers, and where the question is asked."""
 
 from __future__ import annotations
 

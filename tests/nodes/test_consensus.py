@@ -1,4 +1,4 @@
-"""Consensus: who is_agreement, how a vote is read, when there is enough of it."""
+"""Consensus: which texts agree, how a vote is parsed, and when there is enough agreement."""
 
 from __future__ import annotations
 

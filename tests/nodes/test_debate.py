@@ -1,4 +1,4 @@
-"""Participants who answer each other."""
+"""Debates: participants that answer each other."""
 
 from __future__ import annotations
 

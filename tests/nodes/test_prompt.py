@@ -1,4 +1,4 @@
-"""What a model is shown of an agent's input."""
+"""How the input of an agent is presented to the model."""
 
 from __future__ import annotations
 

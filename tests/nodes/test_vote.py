@@ -1,4 +1,4 @@
-"""Votes: all are asked at once, and enough of them have to approve."""
+"""Votes: all participants run in parallel, and enough of them must approve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large and dense graphs: the analysis is exact as far as it goes, says where it stops, and ends."""
+"""Large and dense graphs: the analysis is exact up to its limit, reports where it stops, and ends."""
 
 from __future__ import annotations
 

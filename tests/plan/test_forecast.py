@@ -1,4 +1,4 @@
-"""What a run may cost."""
+"""The forecast of the cost of a run."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_agents_never_exceed_the_forecast(seed: int) -> None:
     config |= draw.choice([{}, {"thinking": THINKING}])
     graph = review(draw.randint(1, 3), **config)
     plan = compile_workflow(from_mapping({**graph.mapping(), "tools": TOOLS}, TYPES))
-    wish = {"name": "mean", "arguments": {"data": [1]}}
-    lines = ["well", '{"x": 1}', {"text": "let me see", "tool_calls": [wish] * draw.randint(1, 4)}]
+    tool_call = {"name": "mean", "arguments": {"data": [1]}}
+    lines = ["well", '{"x": 1}', {"text": "let me see", "tool_calls": [tool_call] * draw.randint(1, 4)}]
     proof_lines = [draw.choice(lines) for _ in range(12)]
     result = roundel.run(plan, script={"Writer": proof_lines, "Reviewer": "again"})
     made = forecast(plan)

@@ -1,4 +1,4 @@
-"""Scopes: units, layers, who waits for whom, nesting by entry."""
+"""Scopes: units, layers, dependencies between units, nesting by entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said against a workflow before it runs."""
+"""Structural diagnostics of a workflow before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads every run of a store as a machine would whose libraries decide otherwise, and prints what it read.
+"""Reads every run of a store like a machine whose libraries decide differently, and prints the result.
 
 It runs as a process of its own, in a folder of its own, with an empty environment: whatever a run needed to
 happen (its files, its variables, its keys, its code) is not there. What decides anything raises.

@@ -1,4 +1,4 @@
-"""Control requests that nobody answers, or that come too late."""
+"""Control requests that no process answers, or that arrive too late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where runs are kept."""
+"""How a store is found: by its location, its URL, and the environment."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import roundel
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.runs.lookup import opened, resolve_store
+from roundel.runs.lookup import resolve_store
 
 
 def test_explicit_store_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +60,8 @@ def test_password_in_a_store_url_is_masked() -> None:
 def test_given_store_is_left_open(tmp_path: Path) -> None:
     async def story() -> None:
         store = SqliteStore(tmp_path / "runs.db")
-        async with opened(store) as there:
-            assert there is store
+        async with roundel.Runs(store) as runs:
+            assert runs.store is store
         assert await store.rows() == []
         await store.close()
 

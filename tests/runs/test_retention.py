@@ -1,4 +1,4 @@
-"""Which rounds are kept."""
+"""Which rounds a pruned run retains."""
 
 from __future__ import annotations
 

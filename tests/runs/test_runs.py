@@ -1,4 +1,4 @@
-"""Runs of a store from Python: begun, answered, gone on with, forked, compared, pruned."""
+"""Stored runs from Python: start, answer, resume, fork, compare, prune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys are not kept with a run, wherever they came from."""
+"""Secrets are not stored with a run, whatever their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collector on loopback that takes OTLP over HTTP, and keeps what it was sent."""
+"""A collector on loopback that accepts OTLP over HTTP and records the requests."""
 
 from __future__ import annotations
 

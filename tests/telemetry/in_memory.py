@@ -1,4 +1,4 @@
-"""Telemetry that is kept in memory, and how to look at it."""
+"""Telemetry recorded in memory, and functions to inspect it."""
 
 from __future__ import annotations
 

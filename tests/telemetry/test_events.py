@@ -1,4 +1,4 @@
-"""What is around an address."""
+"""The addresses that enclose an address."""
 
 from __future__ import annotations
 

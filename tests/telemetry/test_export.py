@@ -1,4 +1,4 @@
-"""What the standard variables ask for, and what a program that is run with them sends."""
+"""The standard OpenTelemetry variables, and what a process exports under them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent at the end of a run, in bounded time."""
+"""Export at the end of a run, in bounded time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server tells Prometheus."""
+"""The metrics of the Prometheus endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that come without those before them, and runs whose host is gone."""
+"""Events without their predecessors, and runs whose host has disappeared."""
 
 from __future__ import annotations
 

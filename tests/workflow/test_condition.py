@@ -1,4 +1,4 @@
-"""Keyword conditions: substrings by default, whole words if asked for."""
+"""Keyword conditions: substrings by default, whole words on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loader says of workflows that can be read."""
+"""Diagnostics of workflows that can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows with random damage: whatever comes, there are only diagnostics, and what is accepted runs.
+"""Workflows with random damage: the loader only reports diagnostics, and what it accepts runs.
 
 Valid workflows are changed as values (values replaced, keys renamed, parts deleted, doubled and swapped), by
 misspelling their keys, and as text (pieces cut, doubled, replaced and put in). Each case has a deadline: one

@@ -1,4 +1,4 @@
-"""Syntax errors: where they are said to be, and in which words."""
+"""Syntax errors: their reported locations and texts."""
 
 from __future__ import annotations
 

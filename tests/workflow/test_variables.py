@@ -1,4 +1,4 @@
-"""Placeholders: where their values come from, what they become, and what is said when they have none."""
+"""Placeholders: the sources of their values, their types, and the diagnostics for missing values."""
 
 from __future__ import annotations
 

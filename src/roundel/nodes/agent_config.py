@@ -16,7 +16,7 @@ from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
-from roundel.workflow.fields import INVALID, Reader, child, warn_without_effect
+from roundel.workflow.fields import INVALID, Names, Reader, child, warn_without_effect
 from roundel.workflow.graph import NodeReader
 from roundel.workflow.model_profile import check_model, model_fields
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, Tooling
@@ -109,7 +109,6 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
         return True
 
 
-Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
 MemoryStage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]

@@ -7,15 +7,15 @@ is wrapped in `loop_agent.py`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from roundel.workflow.condition import check_expression
 from roundel.workflow.description import Description, Field, Short, Variants
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.fields import INVALID, Positive, Reader
 from roundel.workflow.functions import ModuleError, defined_names, list_modules
 from roundel.workflow.graph import NodeReader
 from roundel.workflow.loader import WorkflowReader
@@ -105,7 +105,6 @@ class Predicate(Struct, frozen=True, omit_defaults=True):
 
 UNTIL_NAMES = ("text", "messages", "data", "round")
 ITEMS_NAMES = ("text", "messages", "data")
-Positive = Annotated[int, Meta(ge=1)]
 
 
 class CountStrategy(Struct, frozen=True, omit_defaults=True):

@@ -7,8 +7,6 @@ opened here is closed here; one that the caller passed stays open.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
@@ -70,14 +68,3 @@ class StoreClient:
     ) -> None:
         if self._owns_store:
             await self._store.close()
-
-
-@asynccontextmanager
-async def opened(place: StoreLocation) -> AsyncIterator[Store]:
-    """The store at a location, closed at the end unless the caller passed an open store."""
-    store = resolve_store(place)
-    try:
-        yield store
-    finally:
-        if store is not place:
-            await store.close()

@@ -20,13 +20,12 @@ from msgspec import Meta, Struct
 
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.fields import INVALID, Positive, Reader
 from roundel.workflow.message import Message, json_text
 from roundel.workflow.pattern import build_flags, compile_pattern
 from roundel.workflow.processor import check_extraction, parse_group, pattern_fields
 
 Forms = dict[str, type[Struct]]
-Positive = Annotated[int, Meta(ge=1)]
 
 
 class MessageSplit(Struct, frozen=True):

@@ -50,6 +50,13 @@ INVALID: Final = _Invalid()
 """The result of reading a value that could not be read. The report has the reason."""
 
 
+Name = Annotated[str, Meta(min_length=1)]
+Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+"""A list of names; a file may give one name alone instead."""
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
 class SourceLocation(Struct, frozen=True):
     """The location of a node, an edge or another entry in its file. The reader fills it in.
 

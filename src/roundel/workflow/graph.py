@@ -32,7 +32,11 @@ from roundel.workflow.document import FileAccess, Located
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.fields import (
     INVALID,
+    Name,
+    Names,
+    Positive,
     Reader,
+    Seconds,
     SourceLocation,
     child,
     has_misspelling,
@@ -84,10 +88,6 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
         return reader.read_struct(at, cls, "an item of 'middleware'")
 
 
-Name = Annotated[str, Meta(min_length=1)]
-Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
-Positive = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
 DEFAULT_MAX_ROUNDS = 100
 BUDGET_NAMES = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
 

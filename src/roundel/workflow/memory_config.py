@@ -19,13 +19,9 @@ from msgspec import Meta, Struct
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
+from roundel.workflow.fields import INVALID, Name, Names, Positive, Reader, Seconds, SourceLocation, child
 from roundel.workflow.model_profile import check_provider
 
-Name = Annotated[str, Meta(min_length=1)]
-Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
-Positive = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
 WORKING, LONG_TERM = "working", "long_term"
 BUILTIN_MEMORIES = (WORKING, LONG_TERM)
 """The memories that exist without a declaration."""

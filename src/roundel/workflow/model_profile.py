@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, match_misspelling
 from roundel.workflow.document import Located
-from roundel.workflow.fields import SourceLocation
+from roundel.workflow.fields import Names, Seconds, SourceLocation
 from roundel.workflow.functions import entry_points
 
 PROVIDER_ALIASES: Final = {
@@ -62,9 +62,7 @@ def check_provider(name: str, at: Located, report: Report, also: Iterable[str] =
     return True
 
 
-Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Amount = Annotated[float, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0)]
 DEFAULT_PROFILE = "default"
 
 

@@ -9,17 +9,15 @@ Nothing is imported or started here: functions are checked by the loader, server
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
+from roundel.workflow.fields import INVALID, Names, Reader, Seconds, SourceLocation, child
 
-Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
-Seconds = Annotated[float, Meta(gt=0)]
 ALL_FUNCTIONS_SUFFIX = ":All"
 """The dialect's way to name all functions of a file: `weather:All`."""
 

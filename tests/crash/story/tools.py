@@ -1,4 +1,4 @@
-"""What the story does to the world: lines in files of the working folder."""
+"""The side effects of the story: lines in files of the working folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP on one connection, as much of it as the clients use, with the faults that a reply asks for."""
+"""The part of HTTP that the clients use, on one connection, with the faults that a reply requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's Gemini API: the model and the wish for a stream are in the path, and a call needs no id."""
+"""Google's Gemini API: the model and the request for a stream are in the path, and a call needs no id."""
 
 from __future__ import annotations
 

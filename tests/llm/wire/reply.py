@@ -1,4 +1,4 @@
-"""What a test wants a provider to say, in no provider's words."""
+"""A provider's reply as a test specifies it, independent of any provider's format."""
 
 from __future__ import annotations
 

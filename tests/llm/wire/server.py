@@ -1,4 +1,4 @@
-"""One HTTP server for all providers, each below a prefix of its own.
+"""One HTTP server for all providers, each under its own prefix.
 
 It runs on an event loop in a thread of its own, so a test may block, run its own loop, or run none.
 Connections are kept alive, as the clients expect of the real thing.
