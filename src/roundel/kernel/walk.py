@@ -50,8 +50,9 @@ def walk(run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeRes
     """
     port, stay, number = outcome.port, outcome.stay, 0
     unit, instance = execution.unit, execution.activation.instance
+    out = unit.ordinary if port is None else unit.edges_for(port)
     for message in outcome.messages:
-        for edge, loops in unit.out:
+        for edge, loops in out:
             # `stay` restricts the messages to targets inside the loop; `loops` is how many loops the
             # edge leaves.
             if (edge.port is not None and edge.port != port) or (stay and loops):
@@ -79,8 +80,10 @@ def pairs_to_evaluate(run: Run, execution: Execution, outcomes: Sequence[Outcome
     """
     pairs, number = [], 0
     for outcome in outcomes:
+        unit = execution.unit
+        out = unit.ordinary if outcome.port is None else unit.edges_for(outcome.port)
         for message in outcome.messages:
-            for edge, loops in execution.unit.out:
+            for edge, loops in out:
                 if not edge.has_host_functions or not _is_open(edge, loops, outcome):
                     continue
                 if edge.condition_function is not None or _fires(run, execution, edge, message, None):

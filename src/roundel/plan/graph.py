@@ -34,7 +34,7 @@ from roundel.workflow.graph import (
 )
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Role
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import ERROR_PORT, NodeType, explicit_ports
 from roundel.workflow.processor import MessageProcessor, compile_processor
 
 _MEANINGFUL = re.compile(r"[/\[\]#%]")
@@ -62,6 +62,8 @@ class EdgePlan(Struct, eq=False):
     condition_function: str | None
     """The name of the function that the host calls as its condition; None if there is none."""
     processor_function: str | None
+    explicit: bool = False
+    """Its port is one that only edges take that name it, such as `error`."""
     simple: bool = False
     """It is direct, accepts all messages of its port, and changes nothing: the fast path of `walk`."""
     direct: bool = False
@@ -89,6 +91,10 @@ class NodePlan(Struct, eq=False):
     edges: tuple[EdgePlan, ...] = ()
     into: tuple[EdgePlan, ...] = ()
     """Its incoming edges."""
+    explicit_ports: tuple[str, ...] = ()
+    """Ports that only edges take that name them."""
+    has_error_edges: bool = False
+    """An edge with `port: error` may trigger its target, so a failure may be handled."""
     bodies: tuple[GraphPlan, ...] = ()
     """The graphs that it runs inside."""
     asks: bool = False
@@ -264,6 +270,7 @@ class _Compiler:
         site = len(self.sites)
         plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
+        plan.explicit_ports = explicit_ports(node.kind, node.config)
         plan.asks = node.kind.asks
         plan.is_speaker = node.kind.asks or node.kind.speaks
         plan.has_tool_loop = node.kind.conversation(node.config) is not None
@@ -326,6 +333,9 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
     for node in nodes:
         node.edges = tuple(out.get(node.index, ()))
         node.has_host_functions = any(edge.has_host_functions for edge in node.edges)
+        for edge in node.edges:
+            edge.explicit = edge.port in node.explicit_ports
+        node.has_error_edges = any(edge.trigger and edge.port == ERROR_PORT for edge in node.edges)
         arriving = into.get(node.index, [])
         node.into = tuple(arriving)
         node.arriving = len(arriving)
@@ -350,5 +360,8 @@ def _ends(graph: GraphDefinition, nodes: tuple[NodePlan, ...], index: dict[str, 
         return tuple(range(len(nodes)))
     if graph.end:
         return tuple(index[name] for name in graph.end)
-    # Without `end`, the sinks are the ends, in the order of the file. An edge to itself does not count.
-    return tuple(node.index for node in nodes if all(edge.target == node.index for edge in node.edges))
+    # Without `end`, the sinks are the ends, in the order of the file. An edge to itself does not count,
+    # nor does one that only a failure, a timeout or an exit takes: the node still ends the usual way.
+    return tuple(
+        node.index for node in nodes if all(edge.explicit or edge.target == node.index for edge in node.edges)
+    )

@@ -137,11 +137,19 @@ class Unit(Struct, eq=False):
     """None for a folded loop."""
     out: tuple[tuple[EdgePlan, int], ...]
     """The node's edges, each with the number of loops that it leaves."""
+    ordinary: tuple[tuple[EdgePlan, int], ...] = ()
+    """Those of a node that take what leaves by no explicit port; most nodes have no others."""
     successors: tuple[int, ...] = ()
 
     @property
     def order(self) -> tuple[int, int]:
         return self.layer, self.position
+
+    def edges_for(self, port: str) -> tuple[tuple[EdgePlan, int], ...]:
+        """The edges that a message may take that leaves by this port."""
+        if self.node is None or port not in self.node.explicit_ports:
+            return self.ordinary
+        return tuple(pair for pair in self.out if pair[0].port == port)
 
 
 class Scope(Struct, eq=False):
@@ -294,7 +302,8 @@ def _unit(scope: Scope, index: int, layer: int, core: list[int], group: list[int
         return Unit(index, layer, group[0], members, tuple(core), None, _leaving(scope, members))
     node = scope.graph.nodes[group[0]]
     out = tuple((edge, scope.loops_left(edge.target)) for edge in node.edges)
-    return Unit(index, layer, group[0], members, members, node, out)
+    ordinary = tuple(pair for pair in out if not pair[0].explicit)
+    return Unit(index, layer, group[0], members, members, node, out, ordinary)
 
 
 def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:

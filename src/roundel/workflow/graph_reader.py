@@ -29,7 +29,7 @@ from roundel.workflow.fields import INVALID, SourceLocation, child, has_misspell
 from roundel.workflow.functions import ModuleError
 from roundel.workflow.graph import Edge, GraphDefinition, GraphSettings, Node, NodeReader
 from roundel.workflow.memory_config import AUTO, FileMemory
-from roundel.workflow.node_type import NodeType, NodeTypes
+from roundel.workflow.node_type import NodeType, NodeTypes, all_ports
 from roundel.workflow.secret_finder import SecretFinder
 
 UNNAMED = "?"
@@ -338,14 +338,12 @@ class GraphReader(NodeReader):
         # read.
         if edge.port is None or source is None:
             return
-        ports = source.kind.ports(source.config)
+        ports = all_ports(source.kind, source.config)
         if edge.port in ports:
             return
         assert isinstance(item.value, dict)
-        hint = did_you_mean(edge.port, ports) or (f"its ports: {', '.join(ports)}" if ports else "")
-        message = (
-            f"node '{source.id}' has no port '{edge.port}'" if ports else f"node '{source.id}' has no ports"
-        )
+        hint = did_you_mean(edge.port, ports) or f"its ports: {', '.join(ports)}"
+        message = f"node '{source.id}' has no port '{edge.port}'"
         self.report.error("unknown-port", message, item.value["port"], hint)
 
     def _check_functions(self, item: Located, edge: Edge) -> None:

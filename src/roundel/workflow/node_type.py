@@ -96,6 +96,10 @@ class NodeType(Struct, frozen=True, eq=False):
     ports: Callable[[Any], tuple[str, ...]] = _no_ports
     """The names of the output ports, from the config. A message leaves by one of them, or by none."""
 
+    explicit_ports: Callable[[Any], tuple[str, ...]] = _no_ports
+    """Further ports, from the config, that an edge takes only if it names them. An edge without a port
+    takes whatever leaves by any other port. Every node has the explicit port `error` besides."""
+
     bodies: Callable[[Any], tuple[Any, ...]] = _no_ports
     """The graphs that this node runs inside itself (a composite node), from the config; none for an
     ordinary node."""
@@ -169,6 +173,21 @@ class NodeType(Struct, frozen=True, eq=False):
     request: Any = None
     """For a node with a conversation or a controller: the type of the request that its calls carry
     instead of a state."""
+
+
+ERROR_PORT = "error"
+"""The port of every node by which a failure leaves, if an edge takes it (kernel/lifecycle.py)."""
+
+
+def explicit_ports(kind: NodeType, config: Any) -> tuple[str, ...]:
+    """The ports of a node that an edge takes only if it names them."""
+    own = kind.explicit_ports(config)
+    return own if ERROR_PORT in own else (*own, ERROR_PORT)
+
+
+def all_ports(kind: NodeType, config: Any) -> tuple[str, ...]:
+    """All names that an edge from the node may use as its port."""
+    return tuple(dict.fromkeys((*kind.ports(config), *explicit_ports(kind, config))))
 
 
 def _find_none(_name: str) -> Iterable[NodeType]:
