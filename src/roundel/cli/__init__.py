@@ -32,6 +32,7 @@ COMMANDS = {
     "log": "Show the events of a run.",
     "plot": "Draw the rounds of a run: score, tokens, cost, novelty, time.",
     "resume": "Resume a run.",
+    "retry": "Retry a failed run.",
     "pause": "Pause a run.",
     "stop": "Stop a run.",
     "answer": "Answer a question of a run.",
@@ -48,7 +49,7 @@ COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("fork", "replay"), "run"),
     **dict.fromkeys(("check", "show", "forecast", "schema"), "workflows"),
-    **dict.fromkeys(("resume", "pause", "stop", "answer", "unlock"), "control"),
+    **dict.fromkeys(("resume", "retry", "pause", "stop", "answer", "unlock"), "control"),
     **dict.fromkeys(("log", "prune"), "runs"),
 }
 """The modules of commands that share one; every other command has a module with its own name."""

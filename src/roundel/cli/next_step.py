@@ -93,6 +93,8 @@ def suggestion_for(row: RunRow, command: str = "") -> list[str]:
     if row.status == "running":
         # Without an owner, the process of the run has died.
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
+    if row.status == "failed" and command not in ("retry", "log"):
+        return ["retry", row.id]
     if row.status in _COMMAND_BY_STATUS:
         return [_COMMAND_BY_STATUS[row.status], row.id]
     if command != "log":

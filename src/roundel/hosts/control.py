@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from roundel.journal.store import Claim, ControlRequest, Fenced, RequestKind, Store, StoreError
 from roundel.kernel.commands import Ask
-from roundel.kernel.facts import Answered, Fact, Paused, Resumed, Stopped, Unlocked
+from roundel.kernel.facts import Answered, Fact, Paused, Resumed, Retried, Stopped, Unlocked
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptLine
 from roundel.nodes.agent_conversation import approval_answer_problem
@@ -80,7 +80,7 @@ class AnswerSource:
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
-            raise NodeError(line.error)
+            raise NodeError(line.error, line.type)
         return Message(line.text, "user", line.data)
 
     async def _ask(self, ask: Ask) -> Message:
@@ -136,6 +136,10 @@ class Resume(_Request, frozen=True, tag="resume"):
     """Ends a pause."""
 
 
+class Retry(_Request, frozen=True, tag="retry"):
+    """Takes up a failed run: what failed runs again, and everything that finished is kept."""
+
+
 class Stop(_Request, frozen=True, tag="stop"):
     """Cancels the calls in flight and ends the run."""
 
@@ -168,10 +172,11 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-RunRequest = Pause | Resume | Stop | Answer | Unlock
+RunRequest = Pause | Resume | Retry | Stop | Answer | Unlock
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
+    "retry": Retry,
     "stop": Stop,
     "answer": Answer,
     "unlock": Unlock,
@@ -185,6 +190,8 @@ def to_fact(request: RunRequest, now: float) -> Fact:
         return Paused(request.reason or "paused", now)
     if isinstance(request, Resume):
         return Resumed(now)
+    if isinstance(request, Retry):
+        return Retried(now)
     if isinstance(request, Stop):
         return Stopped(request.reason or "stopped", now)
     if isinstance(request, Answer):
@@ -206,6 +213,10 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
 
     StoreError if the run asks no such question, the answer does not fit, or a run is to be unlocked that
     is not locked. The kernel refuses such facts, too; here the text can say what to do instead."""
+    if isinstance(request, Retry) and state.status != "failed":
+        raise StoreError(
+            f"run {state.run_id} has not failed, so there is nothing to retry; it is {state.status}"
+        )
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
     if not isinstance(request, Answer):

@@ -45,7 +45,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.walk import copy_for_edge
 from roundel.nodes.middleware import Middleware, Veto, Visit
-from roundel.nodes.services import Behaviour, NodeError, outcome_of
+from roundel.nodes.services import Behaviour, NodeError, failure_type, outcome_of
 from roundel.nodes.user_code import (
     CONTROL_EXCEPTIONS,
     TimeLimit,
@@ -406,7 +406,13 @@ class Executor:
         raised by itself, without anybody cancelling the task, is a failure like any other."""
         if isinstance(error, KeyboardInterrupt) or is_own_cancellation(error, task or self.task):
             raise error
-        return Failed(address, self.describe(error), self.now())
+        attempts = 1
+        if isinstance(error, AttemptsFailed):
+            assert error.__cause__ is not None
+            attempts, error = error.attempts, error.__cause__
+        # A model has attempts of its own within each attempt of its node.
+        kind, inner = failure_type(error)
+        return Failed(address, self.describe(error), self.now(), error_type=kind, attempts=attempts * inner)
 
     def describe(self, error: BaseException) -> str:
         """An exception as text for events and results, without secrets."""
@@ -439,6 +445,14 @@ def _run_synchronously(awaitable: Any) -> Any:
     raise NodeError("a node of a pure type must not wait for anything; declare its type without `pure`")
 
 
+class AttemptsFailed(Exception):
+    """All attempts of a node with `retry` failed; its cause is the error of the last one."""
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__(attempts)
+        self.attempts = attempts
+
+
 def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> Behaviour:
     """A behaviour with a timeout for each attempt, and retries.
 
@@ -456,7 +470,10 @@ def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> 
                 return await _with_timeout(attempt_once(call), timeout)
             except Exception:  # not BaseException: a cancellation ends the attempts
                 await asyncio.sleep(_backoff(retry, attempt))
-        return await _with_timeout(attempt_once(call), timeout)
+        try:
+            return await _with_timeout(attempt_once(call), timeout)
+        except Exception as error:
+            raise AttemptsFailed(retry.max_attempts) from error
 
     return attempts
 
@@ -468,7 +485,7 @@ async def _with_timeout(work: Coroutine[Any, Any, Outcome], seconds: float | Non
         async with TimeLimit(seconds):
             return await work
     except TimeLimitExceeded as error:
-        raise NodeError(str(error)) from None
+        raise NodeError(str(error), "Timeout") from None
 
 
 def _backoff(retry: Retry, attempt: int) -> float:

@@ -437,6 +437,8 @@ def _refusal_error(state: Run, error: IllegalFact) -> StoreError:
 
 def _explain_not_resumable(state: Run) -> str:
     run_id = state.run_id
+    if state.status == "failed":
+        return f"run {run_id} has failed; `roundel retry {run_id}` runs again what failed, and keeps the rest"
     if state.over:
         return (
             f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` starts a new "

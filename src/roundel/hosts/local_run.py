@@ -160,7 +160,9 @@ class LocalRun:
         # Other middleware may be installed here than where the run was started: which nodes are
         # intercepted is part of the facts, so that a replay agrees.
         intercepts = None if self.intercepts == state.intercepts else self.intercepts
-        for fact in (Reopened(0, intercepts), *facts):
+        reopened = Reopened(0, intercepts)
+        # A failed run is over, and cannot be reopened before it is retried.
+        for fact in (*facts, reopened) if state.over else (reopened, *facts):
             self._log.record(msgspec.structs.replace(fact, time=self.now()))
         # All calls that were in flight when the run was left, and those that the facts above have added.
         # The commands that `record` returned are among them.

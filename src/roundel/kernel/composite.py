@@ -8,6 +8,7 @@ The node's *controller* decides which body runs when. It sees only what it is gi
     on_failure(iteration, error)           a body has failed, and `catches_failure(iteration)` was true
     on_answer(answer)                      the node's behaviour, called by the host, answered
     on_answer_failed(error)                the node's behaviour failed
+    on_retry()                             the run is retried after an error of this controller
 
 Each returns a CompositeAction: iterations to start, an outcome that completes the node, a question for
 the node's behaviour (for functions of users, which the kernel does not call), events to emit, a limit
@@ -27,8 +28,15 @@ from msgspec import Struct
 
 from roundel.kernel.breaker import breaker_of, lock, lock_dead_loop
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Decide, Outcome
-from roundel.kernel.lifecycle import add_ordinals, cancel_executions, complete, deliver_input, fail
+from roundel.kernel.facts import Decide, Failed, Outcome
+from roundel.kernel.lifecycle import (
+    add_ordinals,
+    cancel_graphs,
+    complete,
+    deliver_input,
+    fail,
+    is_cancelled,
+)
 from roundel.kernel.loops import begin_round
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
@@ -88,6 +96,8 @@ class Controller(Protocol):
     def on_failure(self, iteration: Iteration, error: str) -> CompositeAction | Iteration: ...
     def on_answer(self, answer: Any) -> CompositeAction | Iteration: ...
     def on_answer_failed(self, error: str) -> CompositeAction | Iteration: ...
+    def on_retry(self) -> CompositeAction | Iteration:
+        """Decides again, after an action with an `error` had failed the node and the run."""
 
 
 class BodyRun(GraphInstance):
@@ -148,12 +158,12 @@ def on_answer(run: Run, execution: Execution, outcome: Outcome) -> None:
     _apply(run, composite_run, composite_run.controller.on_answer(outcome.state))
 
 
-def on_answer_failed(run: Run, execution: Execution, error: str) -> None:
+def on_answer_failed(run: Run, execution: Execution, fact: Failed) -> None:
     """Passes a failure of the node's behaviour to the controller."""
     composite_run = execution.owner
     assert isinstance(composite_run, CompositeRun)
     execution.owner = None
-    _apply(run, composite_run, composite_run.controller.on_answer_failed(error))
+    _apply(run, composite_run, composite_run.controller.on_answer_failed(fact.error), fact)
 
 
 def as_action(action: CompositeAction | Iteration) -> CompositeAction:
@@ -161,16 +171,28 @@ def as_action(action: CompositeAction | Iteration) -> CompositeAction:
     return CompositeAction((action,)) if isinstance(action, Iteration) else action
 
 
-def _apply(run: Run, composite_run: CompositeRun, decided: CompositeAction | Iteration) -> None:
-    """Carries out an action. The order matters: later rounds are cancelled before new ones are
-    queued."""
+def decide_again(run: Run, composite_run: CompositeRun) -> None:
+    """Retries a decision of the controller that failed."""
+    _apply(run, composite_run, composite_run.controller.on_retry())
+
+
+def _apply(
+    run: Run,
+    composite_run: CompositeRun,
+    decided: CompositeAction | Iteration,
+    failed: Failed | None = None,
+) -> None:
+    """Carries out an action. The order matters: later rounds are cancelled before new ones are queued.
+    `failed` is the failed question that led to it, if there was one."""
     action = as_action(decided)
     execution = composite_run.execution
     node, address = execution.node, execution.address
     for name, data in action.events:
         run.emit(name, node.id, address, data)
     if action.error:
-        fail(run, execution, action.error)
+        kind, attempts = (failed.error_type, failed.attempts) if failed else ("ExpressionError", 1)
+        decides = failed is None
+        fail(run, execution, action.error, kind, attempts=attempts, owner=composite_run, decides=decides)
         return
     if action.last is not None:
         _cancel_later_rounds(run, composite_run, action.last)
@@ -210,14 +232,14 @@ def _cancel_later_rounds(run: Run, composite_run: CompositeRun, last: int) -> No
     in_flight = composite_run.in_flight
     composite_run.in_flight = [instance for instance in in_flight if _iteration(instance).round <= last]
     composite_run.pending = [iteration for iteration in composite_run.pending if iteration.round <= last]
-    _cancel_bodies(run, [instance for instance in in_flight if _iteration(instance).round > last])
+    cancel_graphs(run, [instance for instance in in_flight if _iteration(instance).round > last])
 
 
 def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
     """Completes the node; iterations that are still in flight are cancelled."""
     execution = composite_run.execution
     node = execution.node
-    _cancel_bodies(run, composite_run.in_flight)
+    cancel_graphs(run, composite_run.in_flight)
     composite_run.in_flight.clear()
     composite_run.pending.clear()
     if execution.part is not None:
@@ -318,7 +340,7 @@ def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> No
     it."""
     if is_cancelled(instance):
         return  # two nodes of the body jumped or failed in the same step; the first one counts
-    _cancel_bodies(run, [instance])
+    cancel_graphs(run, [instance])
     composite_run, iteration = instance.composite_run, _iteration(instance)
     assert composite_run is not None
     composite_run.in_flight.remove(instance)
@@ -336,27 +358,3 @@ def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> No
 def _iteration(instance: GraphInstance) -> Iteration:
     assert instance.iteration is not None
     return instance.iteration
-
-
-def _cancel_bodies(run: Run, instances: list[GraphInstance]) -> None:
-    """Cancels everything in flight in these graphs.
-
-    The run leaves the fast path for good: held entries of cancelled graphs may be queued again much
-    later, and have to be dropped then.
-    """
-    if not instances:
-        return
-    for instance in instances:
-        instance.cancelled = True
-    run.fast_path, run.has_cancelled = False, True
-    inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
-    cancel_executions(run, inside, "the round was ended", instances)
-
-
-def is_cancelled(instance: GraphInstance | None) -> bool:
-    """Whether a graph or one of those around it was cancelled."""
-    while instance is not None:
-        if instance.cancelled:
-            return True
-        instance = instance.caller.activation.instance if instance.caller is not None else None
-    return False

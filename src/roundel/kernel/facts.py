@@ -147,6 +147,11 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further events, by name and data, to emit before the `completed` event."""
 
 
+def failure_data(error: str, type: str, node: str, address: str, attempts: int) -> dict[str, Any]:
+    """The `data` of a message that reports a failure."""
+    return {"error": error, "type": type, "node": node, "address": address, "attempts": attempts}
+
+
 class InterceptPoints(Struct, frozen=True, omit_defaults=True):
     """The ids of the nodes that middleware intercepts before they run, and whose output it
     intercepts."""
@@ -180,6 +185,9 @@ class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     time: float
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
     """Events of middleware from before it rejected the node."""
+    error_type: str = ""
+    """The kind of failure: `RateLimited`, `Timeout`, `ModelError`, or the class of an exception."""
+    attempts: int = 1
 
 
 class Answered(Struct, frozen=True, tag="answered"):
@@ -258,6 +266,12 @@ class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
     """The node outside of the loop to leave it for."""
 
 
+class Retried(Struct, frozen=True, tag="retried"):
+    """A person resumed a failed run: what failed, and what was cancelled or held back, runs again."""
+
+    time: float
+
+
 class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """A host resumed a run that no host was executing. The time in between does not count against
     limits."""
@@ -292,6 +306,7 @@ Fact = (
     | Waited
     | Paused
     | Resumed
+    | Retried
     | Reopened
     | Edited
     | Unlocked
@@ -345,6 +360,7 @@ UNMASKED_FIELDS = frozenset(
     {
         "address",
         "checks",
+        "error_type",
         "exit",
         "jump",
         "limits",

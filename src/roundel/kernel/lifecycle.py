@@ -4,7 +4,8 @@
     launch        turns them into commands: a Call, an Ask, an Intercept, a body, a tool loop
     complete      takes the outcome: records usage and state, then walks the edges
     conclude      the same for the node as a whole, after all parts and all functions on its edges
-    fail          fails the run, or the body of a composite node that catches failures
+    fail          sends a failure outwards: to an error edge, to a composite node that catches it, or to
+                  the run, which fails
 
 Intercepts. Middleware may be asked before a node runs, and about its output. Both are commands like any
 other (docs/decisions/0010): the answers are facts in the journal, so a replay needs no middleware, and
@@ -44,26 +45,35 @@ from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, I
 from roundel.kernel.events import Event
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome, Usage
 from roundel.kernel.loops import begin, settle
-from roundel.kernel.queue import admit, retain
+from roundel.kernel.queue import Delivery, admit, retain
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     BODY_ENDED_EARLY,
+    SEND_FAILURE,
     START_CALLS,
     START_PARTS,
     Activation,
     CompositeRun,
+    EdgeWalk,
     Execution,
     Expansion,
+    Failure,
     GraphInstance,
+    HandledFailure,
     LoopSummary,
     Run,
     ToolLoop,
+    order_key,
 )
 from roundel.kernel.walk import (
+    EdgeError,
     EdgeResults,
     ExpansionError,
     collect_outcomes,
+    continue_walk,
+    deliver,
     expand,
+    find_deliveries,
     pairs_to_evaluate,
     record_part,
     startable_parts,
@@ -73,6 +83,7 @@ from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
 from roundel.workflow.limits import picodollars
 from roundel.workflow.message import Message
+from roundel.workflow.node_type import ERROR_PORT
 
 BEFORE, AFTER = 1, 2
 """Bits of `Run.intercept_flags`: middleware intercepts the node before it runs, or its output."""
@@ -161,8 +172,8 @@ def launch(
         )
         return
     if node.asks:
-        _emit_question(run, node, address, inputs)
         command = Ask(address, site, inputs, ordinal)
+        emit_question(run, node, command)
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
@@ -184,12 +195,13 @@ def _intercept_input(run: Run, execution: Execution) -> None:
         reserve(run, execution, model_call(run, node))
 
 
-def _emit_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
-    data: dict[str, Any] = {
+def emit_question(run: Run, node: NodePlan, ask: Ask) -> None:
+    """Emits the question of a human node, or of a tool loop about one of its calls."""
+    data: dict[str, Any] = ask.about or {
         "prompt": getattr(node.config, "description", ""),
-        "input": [{"source": message.source, "text": message.text} for message in inputs],
+        "input": [{"source": message.source, "text": message.text} for message in ask.inputs],
     }
-    run.emit("human_input_required", node.id, address, data)
+    run.emit("human_input_required", node.id, ask.address, data)
 
 
 def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
@@ -340,7 +352,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
             state = typed(node.kind.state, outcome.state)
         except CodecError as error:
             record_usage(run, execution, outcome)
-            fail(run, execution, str(error))
+            fail(run, execution, str(error), "Validation")
             return
         execution.activation.instance.memory[node.index] = state
     _emit_completed(run, execution, outcome)
@@ -440,23 +452,46 @@ def conclude(
     sends EvaluateEdges, then with the answers.
     """
     node = execution.node
-    if node.has_host_functions and edge_results is None and _evaluate_edges(run, execution, outcomes):
-        return
+    try:
+        if node.has_host_functions and edge_results is None and _evaluate_edges(run, execution, outcomes):
+            return
+    except EdgeError as error:
+        error.walk = EdgeWalk(tuple(outcomes))
+        raise
     if node.output_retained:
-        _retain_output(execution.activation.instance, node, _messages(outcomes))
-    if edge_results:
-        first = 0
-        for outcome in outcomes:
-            walk(run, execution, outcome, _results_from(edge_results, first))
-            first += len(outcome.messages)
-    else:
-        for outcome in outcomes:
-            walk(run, execution, outcome, None)
+        _retain_output(execution.activation.instance, node, _own_messages(outcomes))
+    send(run, execution, outcomes, edge_results)
+
+
+def send(
+    run: Run,
+    execution: Execution,
+    outcomes: Sequence[Outcome],
+    edge_results: tuple[EdgeResult, ...] | None,
+    at: EdgeWalk | None = None,
+) -> None:
+    """Sends outcomes along the edges, from the place `at` on if an edge failed there, and settles the
+    unit."""
+    node, first = execution.node, 0
+    for number, outcome in enumerate(outcomes):
+        results = _results_from(edge_results, first) if edge_results else None
+        first += len(outcome.messages)
+        try:
+            if at is None or number > at.outcome:
+                walk(run, execution, outcome, results)
+            elif number == at.outcome:
+                continue_walk(run, execution, outcome, results, at)
+        except EdgeError as error:
+            position = error.walk or EdgeWalk(())
+            error.walk = replace(
+                position, outcomes=tuple(outcomes), edge_results=edge_results, outcome=number
+            )
+            raise
     # For the dead-loop detection: what was said, and what came from outside of the run.
     if node.is_speaker:
-        record_message(execution, _messages(outcomes))
+        record_message(execution, _own_messages(outcomes))
     elif node.is_external:
-        record_result(execution, "\n".join(message.text for message in _messages(outcomes)))
+        record_result(execution, "\n".join(message.text for message in _own_messages(outcomes)))
     settle(run, execution.activation, execution.unit)
 
 
@@ -464,6 +499,13 @@ def _messages(outcomes: Sequence[Outcome]) -> tuple[Message, ...]:
     if len(outcomes) == 1:
         return outcomes[0].messages
     return tuple(message for outcome in outcomes for message in outcome.messages)
+
+
+def _own_messages(outcomes: Sequence[Outcome]) -> tuple[Message, ...]:
+    """The messages that the node made. A part that failed has none: its message reports the failure."""
+    if len(outcomes) > 1 and any(outcome.port == ERROR_PORT for outcome in outcomes):
+        outcomes = [outcome for outcome in outcomes if outcome.port != ERROR_PORT]
+    return _messages(outcomes)
 
 
 def _retain_output(instance: GraphInstance, node: NodePlan, messages: tuple[Message, ...]) -> None:
@@ -501,23 +543,243 @@ def _evaluate_edges(run: Run, execution: Execution, outcomes: Sequence[Outcome])
     return True
 
 
-def fail(run: Run, execution: Execution, error: str) -> None:
-    """Fails a node: the innermost composite node that catches it ends its body, or the run fails.
+def fail(
+    run: Run,
+    execution: Execution,
+    error: str,
+    type: str = "",
+    *,
+    attempts: int = 1,
+    cause: Execution | None = None,
+    walk: EdgeWalk | None = None,
+    inputs: tuple[Message, ...] | None = None,
+    owner: CompositeRun | None = None,
+    decides: bool = False,
+) -> None:
+    """Fails a node. `cause` is the call that failed, if it is one of several calls of the node; the
+    other arguments describe what a retry has to do (`Failure`).
 
-    Only the first error becomes the error of the run; the events show the others.
+    The failure goes outwards, to the first that handles it: an error edge of the node; the composite node
+    around its graph, if its controller catches failures; an error edge of the node that called its graph,
+    and so on. If nobody does, the run fails.
+
+    A condition or processor that fails is no failure of the node in front of it, which has completed, so
+    the error edges of that node do not handle it.
     """
-    node = execution.node
-    run.emit("node_state_change", node.id, execution.address, {"status": "failed", "error": error})
-    for instance in _graphs_around(execution):
+    failure = Failure(
+        cause or execution,
+        error,
+        type or "NodeError",
+        attempts,
+        execution.node.id,
+        execution.address,
+        walk,
+        inputs,
+        owner,
+        decides,
+    )
+    if walk is not None or not _try_error_edges(run, failure, execution):
+        _propagate(run, failure, execution)
+
+
+def fail_on_edge(run: Run, error: EdgeError) -> None:
+    """Fails the node whose edge failed, or whose input could not be split."""
+    fail(run, error.execution, str(error), "EdgeError", walk=error.walk, inputs=error.inputs)
+
+
+def _propagate(run: Run, failure: Failure, level: Execution) -> None:
+    """Takes a failure that the error edges of the node `level` do not handle outwards."""
+    while True:
+        if level.address == failure.address:
+            data = {"status": "failed", "error": failure.error, "type": failure.type}
+            run.emit("node_state_change", level.node.id, level.address, data)
+        instance = level.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration
         if composite_run is not None and composite_run.controller.catches_failure(iteration):
             # By way of the queue: the caller is still in the middle of changing the graph that has to be
             # cancelled.
-            run.ready_queue.append(((instance, "failed", error), BODY_ENDED_EARLY))
+            run.ready_queue.append(((instance, "failed", failure.error), BODY_ENDED_EARLY))
             return
+        if instance.caller is None:
+            break
+        level = instance.caller
+        if _try_error_edges(run, failure, level):
+            return
+    run.unfinished.append(failure)
+    # Only the first error becomes the error of the run; the events show the others.
     if run.error is None:
-        run.error = f"{execution.address}: {error}"
+        run.error = f"{failure.address}: {failure.error}"
         run.fast_path = False
+
+
+def _try_error_edges(run: Run, failure: Failure, level: Execution) -> bool:
+    """Offers a failure to the error edges of a node; False if they do not handle it.
+
+    True as well while functions of users decide about it; `on_error_edges_evaluated` continues.
+    """
+    node = level.node
+    if not node.has_error_edges:
+        return False
+    outcome = _failure_outcome(failure)
+    try:
+        pairs = pairs_to_evaluate(run, level, (outcome,)) if node.has_host_functions else []
+        if not pairs:
+            return _handle(run, failure, level, None)
+    except EdgeError as error:
+        failure.error = _failed_while_handling(failure, str(error))
+        return False
+    if level.address in run.calls:
+        # Another failure inside the node is being decided about, and that one counts. If nobody handles
+        # it, the run fails, and a retry starts both again.
+        run.unfinished.append(failure)
+        return True
+    level.failure = failure
+    level.command = EvaluateEdges(level.address, node.site, outcome.messages, tuple(pairs))
+    run.calls[level.address] = level
+    run.commands.append(level.command)
+    return True
+
+
+def on_error_edges_evaluated(
+    run: Run, level: Execution, edge_results: tuple[EdgeResult, ...] | None, error: str = ""
+) -> None:
+    """Continues with a failure after the functions on the error edges of `level` have answered, or have
+    failed with `error`."""
+    failure, level.failure = level.failure, None
+    assert failure is not None
+    handled = False
+    if edge_results is None:
+        failure.error = _failed_while_handling(failure, error)
+    else:
+        try:
+            handled = _handle(run, failure, level, edge_results)
+        except EdgeError as edge_error:
+            failure.error = _failed_while_handling(failure, str(edge_error))
+    if not handled:
+        _propagate(run, failure, level)
+
+
+def _failed_while_handling(failure: Failure, error: str) -> str:
+    return f"{error}, while it handled: {failure.error}"
+
+
+def _failure_outcome(failure: Failure) -> Outcome:
+    message = Message(failure.error, "assistant", failure.data)
+    return Outcome((message,), port=ERROR_PORT, reason="error")
+
+
+def _handle(
+    run: Run, failure: Failure, level: Execution, edge_results: tuple[EdgeResult, ...] | None
+) -> bool:
+    """Sends a failure along the error edges of a node, if one of them triggers its target."""
+    outcome = _failure_outcome(failure)
+    results = _results_from(edge_results, 0) if edge_results else None
+    deliveries = find_deliveries(run, level, outcome, results)
+    if not any(fires and edge.trigger for edge, _, _, fires in deliveries):
+        return False
+    if level.address == failure.address:
+        _send_failure(run, failure, level, deliveries)
+        return True
+    body = failure.execution.activation.instance
+    while body.caller is not level:
+        assert body.caller is not None
+        body = body.caller.activation.instance
+    # By way of the queue, for the same reason as above.
+    run.ready_queue.append((HandledFailure(level, failure, body, deliveries), SEND_FAILURE))
+    data = {"status": "failed", "error": failure.error, "type": failure.type}
+    run.emit("node_state_change", failure.node_id, failure.address, data)
+    return True
+
+
+def handle_body_failure(run: Run, handled: HandledFailure) -> None:
+    """Ends the graphs of a subgraph or a composite node that has failed, and sends the failure along its
+    error edges."""
+    execution, composite_run = handled.execution, handled.body.composite_run
+    if is_cancelled(handled.body):
+        return  # two nodes of the graph failed in the same step; the first one counts
+    if composite_run is None:
+        cancel_graphs(run, [handled.body])
+        if execution.part is not None:
+            expansion, number = execution.part
+            add_ordinals(execution, handled.body, expansion.base, number)
+    else:
+        cancel_graphs(run, composite_run.in_flight)
+        composite_run.in_flight.clear()
+        composite_run.pending.clear()
+        if execution.node.kind.loops:
+            composite_run.record.left("failed", order_key(execution.activation))
+            data = {"loop": execution.node.id, "rounds": composite_run.round, "reason": "failed"}
+            run.emit("loop_exit", execution.node.id, execution.address, data)
+    _send_failure(run, handled.failure, execution, handled.deliveries)
+
+
+def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequence[Delivery]) -> None:
+    """Sends the message of a handled failure, and settles the node.
+
+    A part of a dynamic edge has an outcome like any other part; its message walks when all parts are
+    done.
+    """
+    data = {"status": "failed", "handled": True, **failure.data}
+    run.emit("node_state_change", level.node.id, level.address, data)
+    outcome = _failure_outcome(failure)
+    if level.part is not None:
+        _part_done(run, level, *level.part, outcome)
+        return
+    deliver(level, outcome, deliveries)
+    settle(run, level.activation, level.unit)
+
+
+def cancel_graphs(run: Run, instances: Sequence[GraphInstance]) -> None:
+    """Cancels everything in flight in these graphs.
+
+    The run leaves the fast path for good: held entries of cancelled graphs may be queued again much
+    later, and have to be dropped then.
+    """
+    if not instances:
+        return
+    for instance in instances:
+        instance.cancelled = True
+    run.fast_path, run.has_cancelled = False, True
+    inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
+    cancel_executions(run, inside, "the round was ended", instances)
+
+
+def is_cancelled(instance: GraphInstance | None) -> bool:
+    """Whether a graph or one of those around it was cancelled."""
+    while instance is not None:
+        if instance.cancelled:
+            return True
+        instance = instance.caller.activation.instance if instance.caller is not None else None
+    return False
+
+
+def cancel_with_run(run: Run) -> None:
+    """Cancels what a failed run does not wait for: all questions, since nobody should answer a question
+    whose answer is not used, and the calls of each graph with `on_failure: cancel` in which the failure
+    happened. A retry starts all of them again."""
+    cancelling = {
+        id(instance)
+        for failure in run.unfinished
+        if failure.error
+        for instance in _graphs_around(failure.execution)
+        if instance.plan.graph.on_failure == "cancel"
+    }
+    cancelled = [
+        call
+        for call in run.calls.values()
+        if isinstance(call.command, Ask)
+        or (cancelling and any(id(instance) in cancelling for instance in _graphs_around(call)))
+    ]
+    cancel_executions(run, cancelled, "the run has failed")
+    for call in cancelled:
+        # Where functions decided about error edges, the node that failed starts again, and may succeed.
+        pending = call.failure or Failure(call, owner=_composite_owner(call))
+        call.failure = None
+        run.unfinished.append(pending)
+
+
+def _composite_owner(execution: Execution) -> CompositeRun | None:
+    return execution.owner if isinstance(execution.owner, CompositeRun) else None
 
 
 def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:

@@ -17,6 +17,8 @@ from roundel.workflow.message import Message
 
 Key = tuple[int, ...]
 Arrival = tuple[Key, EdgePlan, Message | None]
+Delivery = tuple[EdgePlan, int, Message | None, bool]
+"""What an edge carries: the edge, the loops that it leaves, the message, and whether the edge fires."""
 _key = itemgetter(0)
 
 

@@ -54,6 +54,7 @@ from roundel.kernel.state import (
     CompositeRun,
     Execution,
     Expansion,
+    Failure,
     GraphInstance,
     GuardStats,
     LoopSummary,
@@ -189,7 +190,7 @@ _FINDERS: dict[str, Any] = {
 
 TRUSTED_PACKAGES = ("roundel",)
 """Packages whose structs a snapshot may name."""
-VERSION = 4
+VERSION = 5
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
 TextSource = list[int] | str
@@ -200,6 +201,7 @@ _MUTABLE: dict[str, type[Any]] = {
         Activation,
         Execution,
         Expansion,
+        Failure,
         GraphInstance,
         LoopSummary,
         CompositeRun,
@@ -440,6 +442,8 @@ class _Freezer:
         return attributes
 
 
+_REQUIRED_FIELDS: dict[type[Any], int] = {Execution: 4, Failure: 1}
+"""How many arguments the mutable structs need; others are made without calling their class."""
 _CONTROLLER_FIELDS = {CompositeRun: "controller", ToolLoop: "conversation"}
 
 
@@ -515,7 +519,9 @@ class _Thawer:
             return bytearray.fromhex(rest[0])
         if kind == "m":
             made = _MUTABLE[rest[0]]
-            return made(*[None] * 4) if made is Execution else object.__new__(made)
+            return (
+                made(*[None] * _REQUIRED_FIELDS[made]) if made in _REQUIRED_FIELDS else object.__new__(made)
+            )
         return _struct_class(rest[0])(*[self._value(field) for field in rest[1:]])
 
     def _fill(self, value: Any, entry: Any) -> None:

@@ -34,8 +34,8 @@ from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Command, Intercept
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import Decisions, InterceptPoints, Outcome
-from roundel.kernel.queue import Arrival, Key
+from roundel.kernel.facts import Decisions, EdgeResult, InterceptPoints, Outcome, failure_data
+from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.fan_out import FanOut
@@ -69,6 +69,13 @@ START_CALLS = -8
 
 ASK_BEHAVIOUR = -9
 """Queue entry of a CompositeRun: its question may be sent to the node's behaviour."""
+
+
+START_AGAIN = -10
+"""Queue entry of a Failure: what failed, or was cancelled with the run, may start again."""
+
+SEND_FAILURE = -11
+"""Queue entry of a HandledFailure: the failure of a graph goes along the error edges of its caller."""
 
 
 class Trip(Struct, frozen=True):
@@ -305,6 +312,60 @@ class Execution(Struct):
     """The ToolLoopCall, for one call of a tool loop."""
     reserved: dict[str, int] | None = None
     """The amounts that it has reserved in the budgets around it."""
+    failure: Failure | None = None
+    """The failure that it may handle, while functions of users decide about its error edges."""
+
+
+class EdgeWalk(Struct, frozen=True):
+    """How far the messages of a node had walked its edges when a condition or processor failed."""
+
+    outcomes: tuple[Outcome, ...]
+    edge_results: tuple[EdgeResult, ...] | None = None
+    outcome: int = 0
+    message: int = 0
+    """The number of the message within that outcome."""
+    edge: int = -1
+    """The edge that failed; -1 if none of the messages had begun to walk."""
+
+
+class Failure(Struct):
+    """A failure on its way outwards, and afterwards what a retry needs: what has to start again.
+
+    `lifecycle.fail` creates it. A run that fails stores it in `Run.unfinished`, together with one for each
+    call that was cancelled with the run, which has no error.
+    """
+
+    execution: Execution
+    """What starts again: the call that failed, which may be one of several calls of its node."""
+    error: str = ""
+    type: str = ""
+    attempts: int = 1
+    node_id: str = ""
+    address: str = ""
+    """The node that failed, as a whole."""
+    walk: EdgeWalk | None = None
+    """An edge of the node failed, not the node: its messages continue from here."""
+    inputs: tuple[Message, ...] | None = None
+    """The input of a node that failed to split it into parts."""
+    owner: CompositeRun | None = None
+    """The composite node whose question failed, or whose controller failed to decide."""
+    decides: bool = False
+    """The controller of `owner` failed; there is no call to make again."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The `data` of the message that reports it."""
+        return failure_data(self.error, self.type, self.node_id, self.address, self.attempts)
+
+
+class HandledFailure(Struct, frozen=True):
+    """A failure of a graph that an error edge of its caller takes."""
+
+    execution: Execution
+    """The caller: a subgraph, or a composite node."""
+    failure: Failure
+    body: GraphInstance
+    deliveries: tuple[Delivery, ...]
 
 
 class Expansion:
@@ -496,6 +557,7 @@ class Run:
         "started_at",
         "status",
         "time_limit",
+        "unfinished",
         "until",
         "usage",
     )
@@ -533,6 +595,8 @@ class Run:
         self.held: list[tuple[Any, int]] = []
         """Entries that became ready while the run was locked or paused; unlock and resume queue them
         again."""
+        self.unfinished: list[Failure] = []
+        """What failed with the run, or was cancelled with it; a retry starts it again."""
         self.loops: dict[str, LoopSummary] = {}
         self.ordinals = [0] * len(plan.sites)
         """The number of calls of each node, by site; parts that run in parallel count separately."""

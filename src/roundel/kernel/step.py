@@ -49,7 +49,8 @@ rounds: nothing remains of a finished round except its messages in queues.
 |--------------------|--------------------------------------------------------------------------|
 | `new`              | Started -> running                                                       |
 | `running`          | the graph ends -> completed                                              |
-|                    | a node fails -> failed, once the calls in flight have finished           |
+|                    | a node fails and nobody handles it -> failed, once the calls in flight   |
+|                    | have finished or, with `on_failure: cancel`, are cancelled               |
 |                    | a limit is reached -> suspended_locked, once they have finished          |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
 |                    | Paused -> paused, once they have finished; at once after an interrupt,   |
@@ -57,6 +58,7 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
+| `failed`           | Retried -> running                                                       |
 
 | fact             | answers                   | illegal when                                           |
 |------------------|---------------------------|--------------------------------------------------------|
@@ -73,6 +75,7 @@ rounds: nothing remains of a finished round except its messages in queues.
 |                  |                           | has taken effect                                       |
 | `Reopened`       |                           | the run has not started, or is over                    |
 | `Resumed`        |                           | the run is not paused                                  |
+| `Retried`        |                           | the run has not failed                                 |
 | `Unlocked`       |                           | the run is not locked, or the unlock is refused        |
 | `Edited`         | changes a Call, an Ask or | none of these is in flight at that address             |
 |                  | an Intercept before a node|                                                        |
@@ -103,7 +106,6 @@ from roundel.kernel.composite import (
     begin_composite,
     end_body_early,
     end_iteration,
-    is_cancelled,
     on_answer,
     on_answer_failed,
     start_iterations,
@@ -122,6 +124,7 @@ from roundel.kernel.facts import (
     Paused,
     Reopened,
     Resumed,
+    Retried,
     Started,
     Stopped,
     Unlocked,
@@ -129,19 +132,25 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.lifecycle import (
     cancel_executions,
+    cancel_with_run,
     check_budget,
     complete,
     conclude,
     deliver_input,
     end_body,
     fail,
+    fail_on_edge,
+    handle_body_failure,
+    is_cancelled,
     launch,
+    on_error_edges_evaluated,
     run_node,
     run_parts,
     set_intercepts,
     update_intercept_inputs,
 )
 from roundel.kernel.loops import begin, enter, graph_result, next_round, settle, settle_loop, unfired_edges
+from roundel.kernel.retry import start_again
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
     BEGIN_COMPOSITE,
@@ -149,12 +158,15 @@ from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
     NEXT_ROUND,
+    SEND_FAILURE,
+    START_AGAIN,
     START_CALLS,
     START_ITERATIONS,
     START_PARTS,
     Activation,
     CompositeRun,
     Execution,
+    Failure,
     GraphInstance,
     Run,
     ToolLoop,
@@ -195,7 +207,7 @@ def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[
     except EdgeError as error:
         # A condition or processor failed outside of `advance`, in the handler itself. The handler did
         # not reach its own `advance`, so the queue is drained here.
-        fail(run, error.execution, str(error))
+        fail_on_edge(run, error)
         advance(run)
     if decisions is not None:
         log.end()
@@ -286,7 +298,10 @@ def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
     execution = _in_flight(run, fact.address, EvaluateEdges)
     run.set_time(fact.time)
     del run.calls[fact.address]
-    conclude(run, execution, execution.outcomes, fact.edge_results)
+    if execution.failure is not None:
+        on_error_edges_evaluated(run, execution, fact.edge_results)
+    else:
+        conclude(run, execution, execution.outcomes, fact.edge_results)
     advance(run)
 
 
@@ -305,8 +320,9 @@ def _intercepted(run: Run, fact: Intercepted) -> None:
         if run.error is None:
             unit, node, part = execution.unit, execution.node, execution.part
             launch(run, execution.activation, unit, node, fact.address, intercept.inputs, part, intercept)
-        else:
+        else:  # a retry asks middleware again
             skip(run, execution.node.id, fact.address, "the run has failed")
+            run.unfinished.append(Failure(execution))
     else:
         (outcome,) = execution.outcomes
         changes = {} if fact.messages is None else {"messages": fact.messages}
@@ -327,12 +343,14 @@ def _failed(run: Run, fact: Failed) -> None:
         is_model_node = execution.node.kind.speaks and isinstance(execution.command, Call)
         if is_model_node and not (execution.loop_call and execution.loop_call.label):
             spend(run, execution.activation, execution.node, {"model_calls": 1})
-    if execution.owner.__class__ is ToolLoop:
-        on_call_failed(run, execution, fact.error)
+    if execution.failure is not None:
+        on_error_edges_evaluated(run, execution, None, fact.error)
+    elif execution.owner.__class__ is ToolLoop:
+        on_call_failed(run, execution, fact)
     elif execution.owner.__class__ is CompositeRun:
-        on_answer_failed(run, execution, fact.error)
+        on_answer_failed(run, execution, fact)
     else:
-        fail(run, execution, fact.error)
+        fail(run, execution, fact.error, fact.error_type, attempts=fact.attempts)
     advance(run)
 
 
@@ -374,6 +392,24 @@ def _resumed(run: Run, fact: Resumed) -> None:
         run.status = "running"
         run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
     run.ready_queue.extend(run.held)
+    run.held.clear()
+    advance(run)
+
+
+def _retried(run: Run, fact: Retried) -> None:
+    if run.status != "failed":
+        raise IllegalFact("only a failed run can be retried")
+    if not (run.unfinished or run.held):
+        raise IllegalFact("nothing of it can run again")
+    run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    run.error, run.paused = None, ""
+    run.fast_path = run.lock is None and not run.has_cancelled
+    run.status = "running"
+    run.emit("run_state_change", None, None, {"status": "running", "reason": "retried"})
+    run.ready_queue.extend((failure, START_AGAIN) for failure in run.unfinished)
+    run.ready_queue.extend(run.held)
+    run.unfinished.clear()
     run.held.clear()
     advance(run)
 
@@ -456,6 +492,7 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Waited: _waited,
     Paused: _paused,
     Resumed: _resumed,
+    Retried: _retried,
     Reopened: _reopened,
     Edited: _edited,
     Unlocked: _unlocked,
@@ -475,11 +512,12 @@ def advance(run: Run) -> None:
             if index >= 0 and run.fast_path:
                 _decide(run, item, item.scope.units[index])
             elif run.error is not None:
-                break  # nothing new begins after a failure (docs/decisions/0006)
+                # Nothing new begins after a failure (docs/decisions/0006); a retry continues from here.
+                run.held.append((item, index))
             elif run.fast_path or not _defer_or_drop(run, item, index):
                 _TRANSITIONS[index](run, item)
         except EdgeError as error:  # on an edge of a node whose graph has just ended
-            fail(run, error.execution, str(error))
+            fail_on_edge(run, error)
     ready_queue.clear()
     if not run.fast_path:
         _update_status(run)
@@ -499,7 +537,7 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
     owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
     if is_cancelled(owner.instance):
         return True
-    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
+    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER, SEND_FAILURE):
         run.held.append((item, index))
         return True
     if index >= 0:
@@ -587,6 +625,7 @@ def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
             "so that it is clear where a round begins"
         )
         run.fast_path = False
+        run.held.append((activation, unit.index))
 
 
 def _graph_over(run: Run, activation: Activation) -> None:
@@ -617,25 +656,34 @@ _TRANSITIONS: dict[int, Callable[[Run, Any], None]] = {
     START_PARTS: run_parts,
     START_CALLS: advance_tool_loop,
     ASK_BEHAVIOUR: ask_behaviour,
+    START_AGAIN: start_again,
+    SEND_FAILURE: handle_body_failure,
 }
 # For these the queue entry is a composite run, an expansion or a tool loop, which has an `execution`;
 # for all others it is an activation.
-_OWNED_BY_EXECUTION = (BEGIN_COMPOSITE, START_ITERATIONS, START_PARTS, START_CALLS, ASK_BEHAVIOUR)
+_OWNED_BY_EXECUTION = (
+    BEGIN_COMPOSITE,
+    START_ITERATIONS,
+    START_PARTS,
+    START_CALLS,
+    ASK_BEHAVIOUR,
+    START_AGAIN,
+    SEND_FAILURE,
+)
 
 
 def _fail_run(run: Run) -> None:
-    """Fails the run once the calls in flight have finished.
+    """Fails the run once the calls in flight have finished, or are cancelled (`on_failure`).
 
-    They are paid for, and a run that is resumed later has their results. Open questions are cancelled:
-    nobody should answer a question whose answer is not used (docs/decisions/0006).
+    Those that finish are paid for, and a retry has their results (docs/decisions/0006).
     """
-    questions = [call for call in run.calls.values() if isinstance(call.command, Ask)]
-    cancel_executions(run, questions, "the run has failed")
+    cancel_with_run(run)
     if not run.calls:
         end(run, "failed")
 
 
 def end(run: Run, status: str) -> None:
     run.status = status
-    run.held.clear()
+    if status != "failed":  # a failed run can be retried
+        run.held.clear()
     run.emit("run_finished", None, None, run.summary())

@@ -30,8 +30,8 @@ from msgspec import Struct
 from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
-from roundel.kernel.facts import Outcome
-from roundel.kernel.lifecycle import complete, fail, fits_budget, record_usage
+from roundel.kernel.facts import Failed, Outcome, failure_data
+from roundel.kernel.lifecycle import complete, emit_question, fail, fits_budget, record_usage
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
 from roundel.workflow.message import Message
 
@@ -66,6 +66,11 @@ class ToolLoopAction(Struct, frozen=True):
     lock: tuple[str, int] | None = None
     """The name and value of a limit that locks the run; after the unlock, `on_unlock` decides."""
     error: str = ""
+    """Fails the node, if not empty."""
+    error_type: str = ""
+    """The kind of that failure; if it is empty, that of the call that failed."""
+    error_answer: str | None = None
+    """A text for the node to say instead of failing; the `data` of the message describes the failure."""
 
 
 class Conversation(Protocol):
@@ -128,12 +133,12 @@ def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
         # Results of tools are what the breaker sees as progress from outside; the model's own replies
         # are not.
         record_result(execution, tool_loop.conversation.result(outcome))
-    _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome))
+    _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome), execution)
 
 
-def on_call_failed(run: Run, execution: Execution, error: str) -> None:
+def on_call_failed(run: Run, execution: Execution, fact: Failed) -> None:
     tool_loop, loop_call = _owner_of(execution)
-    _apply(run, tool_loop, tool_loop.conversation.on_failure(loop_call, error))
+    _apply(run, tool_loop, tool_loop.conversation.on_failure(loop_call, fact.error), execution, fact)
 
 
 def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
@@ -146,9 +151,17 @@ def _owner_of(execution: Execution) -> tuple[ToolLoop, ToolLoopCall]:
     return execution.owner, execution.loop_call
 
 
-def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
-    """Carries out an action. The order matters: events first, and an error suppresses everything after
-    it."""
+def _apply(
+    run: Run,
+    tool_loop: ToolLoop,
+    action: ToolLoopAction,
+    cause: Execution | None = None,
+    failed: Failed | None = None,
+) -> None:
+    """Carries out an action. The order matters: events first, and an error suppresses everything after it.
+
+    `cause` is the call that led to it, and `failed` its failure. If the action fails the node, a retry
+    makes that call again and nothing before it: the conversation is as it was when the call was made."""
     execution = tool_loop.execution
     node, address = execution.node, execution.address
     for name, data, loop_call in action.events:
@@ -159,7 +172,14 @@ def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
         what, limit = action.reached
         run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
     if action.error:
-        fail(run, execution, action.error)
+        kind, attempts = (failed.error_type, failed.attempts) if failed else ("", 1)
+        kind = action.error_type or kind or "ModelError"
+        if action.error_answer is not None:
+            data = failure_data(action.error, kind, node.id, address, attempts)
+            message = Message(action.error_answer, "assistant", data)
+            complete(run, execution, Outcome((message,)))
+        else:
+            fail(run, execution, action.error, kind, attempts=attempts, cause=cause)
         return
     if action.lock is not None:
         lock(run, *action.lock, node.id, address)
@@ -177,7 +197,6 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
     node, address = whole.node, _address(tool_loop, loop_call)
     command: Command
     if loop_call.person_prompt is not None:
-        run.emit("human_input_required", node.id, address, loop_call.person_prompt)
         command = Ask(
             address,
             node.site,
@@ -185,8 +204,9 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
             _question_number(run, tool_loop, loop_call),
             loop_call.person_prompt,
         )
+        emit_question(run, node, command)
     else:
-        ordinal = 0 if loop_call.label else _ordinal(tool_loop)
+        ordinal = 0 if loop_call.label else next_ordinal(tool_loop)
         round_ = whole.activation.loop_round
         command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_)
     run.calls[address] = execution = Execution(
@@ -197,7 +217,7 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
         reserve(run, execution, {"tool_calls": 1} if loop_call.label else model_call(run, node))
 
 
-def _ordinal(tool_loop: ToolLoop) -> int:
+def next_ordinal(tool_loop: ToolLoop) -> int:
     """The ordinal of a model call. It never depends on which part of a dynamic edge was quicker."""
     number = tool_loop.calls
     tool_loop.calls += 1

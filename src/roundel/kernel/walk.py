@@ -23,11 +23,12 @@ import msgspec
 
 from roundel.kernel.facts import DecisionError, DecisionMismatch, EdgeResult, Outcome
 from roundel.kernel.loops import leave_loops
-from roundel.kernel.queue import arrive
-from roundel.kernel.state import Execution, Expansion, Run
+from roundel.kernel.queue import Delivery, arrive
+from roundel.kernel.state import EdgeWalk, Execution, Expansion, Run
 from roundel.plan.graph import EdgePlan
 from roundel.workflow.fan_out import RegexSplit, Split
 from roundel.workflow.message import Message
+from roundel.workflow.node_type import ERROR_PORT
 from roundel.workflow.pattern import PatternError
 from roundel.workflow.processor import MessageProcessor
 
@@ -38,39 +39,97 @@ EdgeResults = Mapping[tuple[int, int], EdgeResult]
 class EdgeError(Exception):
     """A condition, processor or split failed; `step` fails the execution whose output was walking."""
 
-    def __init__(self, execution: Execution, text: str) -> None:
+    def __init__(self, execution: Execution, text: str, edge: int = -1) -> None:
         super().__init__(text)
-        self.execution = execution
+        self.execution, self.edge = execution, edge
+        self.walk: EdgeWalk | None = None
+        """How far the messages came before; set by those who send them."""
+        self.inputs: tuple[Message, ...] | None = None
+        """The input of the node, if it could not be split into parts."""
 
 
-def walk(run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None) -> None:
+def walk(
+    run: Run,
+    execution: Execution,
+    outcome: Outcome,
+    edge_results: EdgeResults | None,
+    first: int = 0,
+    edges: Sequence[tuple[EdgePlan, int]] | None = None,
+) -> None:
     """Sends the messages of one outcome along the edges of its node.
 
     `edge_results` are the answers of functions of users, numbered from this outcome's first message.
+    After a failure the walk continues at message `first`, which takes only `edges`.
     """
-    port, stay, number = outcome.port, outcome.stay, 0
+    port, stay, number = outcome.port, outcome.stay, first
     unit, instance = execution.unit, execution.activation.instance
     out = unit.ordinary if port is None else unit.edges_for(port)
-    for message in outcome.messages:
-        for edge, loops in out:
-            # `stay` restricts the messages to targets inside the loop; `loops` is how many loops the
-            # edge leaves.
-            if (edge.port is not None and edge.port != port) or (stay and loops):
-                continue
-            # No condition, no processor, and the only edge into its target: the message can go into the
-            # queue directly, without a key. Most edges are like this.
-            if edge.simple:
-                instance.fired[edge.index] = 1
-                instance.queues[edge.target].append(copy_for_edge(edge, message))
-            else:
-                edge_result = edge_results.get((edge.index, number)) if edge_results is not None else None
-                if not _passes(run, execution, edge, message, edge_result):
+    try:
+        for message in outcome.messages[first:]:
+            for edge, loops in out if edges is None else edges:
+                # `stay` restricts the messages to targets inside the loop; `loops` is how many loops the
+                # edge leaves.
+                if (edge.port is not None and edge.port != port) or (stay and loops):
                     continue
-            if edge.trigger:
-                instance.marks[edge.target] = 1
-                if loops:
-                    leave_loops(execution.activation, unit, loops, edge.source_id, outcome)
-        number += 1
+                # No condition, no processor, and the only edge into its target: the message can go into
+                # the queue directly, without a key. Most edges are like this.
+                if edge.simple:
+                    instance.fired[edge.index] = 1
+                    instance.queues[edge.target].append(copy_for_edge(edge, message))
+                else:
+                    edge_result = edge_results.get((edge.index, number)) if edge_results else None
+                    if not _passes(run, execution, edge, message, edge_result):
+                        continue
+                if edge.trigger:
+                    instance.marks[edge.target] = 1
+                    if loops:
+                        leave_loops(execution.activation, unit, loops, edge.source_id, outcome)
+            number += 1
+            edges = None
+    except EdgeError as error:
+        error.walk = EdgeWalk((outcome,), None, 0, number, error.edge)
+        raise
+
+
+def continue_walk(
+    run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None, at: EdgeWalk
+) -> None:
+    """Sends the rest of an outcome, beginning with the edge that failed."""
+    unit = execution.unit
+    out = unit.ordinary if outcome.port is None else unit.edges_for(outcome.port)
+    rest = [pair for pair in out if pair[0].index >= at.edge]
+    walk(run, execution, outcome, edge_results, at.message, rest)
+
+
+def find_deliveries(
+    run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None
+) -> tuple[Delivery, ...]:
+    """What the edges of a node would carry of an outcome, without sending it."""
+    found: list[Delivery] = []
+    assert outcome.port is not None
+    for number, message in enumerate(outcome.messages):
+        for edge, loops in execution.unit.edges_for(outcome.port):
+            edge_result = edge_results.get((edge.index, number)) if edge_results else None
+            if _fires(run, execution, edge, message, edge_result):
+                carried = _process_message(run, execution, edge, message, edge_result) if edge.carry else None
+                found.append((edge, loops, carried, carried is not None or not edge.carry))
+    return tuple(found)
+
+
+def deliver(execution: Execution, outcome: Outcome, deliveries: Sequence[Delivery]) -> None:
+    """Sends what `find_deliveries` found."""
+    activation, unit = execution.activation, execution.unit
+    instance = activation.instance
+    for edge, loops, message, fires in deliveries:
+        if message is not None or edge.clear or edge.clear_kept:
+            _enqueue(execution, edge, message)
+        if not fires:
+            continue
+        instance.fired[edge.index] = 1
+        if edge.trigger:
+            instance.marks[edge.target] = 1
+            if loops:
+                leave_loops(activation, unit, loops, edge.source_id, outcome)
 
 
 def pairs_to_evaluate(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
@@ -110,7 +169,7 @@ def _fires(
     except DecisionMismatch:
         raise  # the journal is damaged, which is no failure of the condition
     except Exception as error:
-        raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}") from error
+        raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}", edge.index) from error
 
 
 def _passes(
@@ -154,7 +213,7 @@ def _process_message(
     except DecisionMismatch:
         raise
     except Exception as error:
-        raise EdgeError(execution, f"the processor on {edge.edge} failed: {error}") from error
+        raise EdgeError(execution, f"the processor on {edge.edge} failed: {error}", edge.index) from error
     # A decision must be JSON and small, so `_processed_decision` stores only the change; it is undone
     # here.
     if decided is None or decided is True:
@@ -218,7 +277,9 @@ def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expan
             for part in _parts(run, dynamic.split, message)
         ]
     except (DecisionError, PatternError) as error:
-        raise EdgeError(execution, f"the split on {edge.edge} failed: {error}") from error
+        failure = EdgeError(execution, f"the split on {edge.edge} failed: {error}")
+        failure.inputs = inputs
+        raise failure from error
     # A guard has state: its parts run one after the other, or its count would depend on timing.
     width = 1 if execution.node.kind.guard else dynamic.max_parallel
     expansion = Expansion(execution, dynamic, shared, width)
@@ -280,6 +341,10 @@ def collect_outcomes(expansion: Expansion) -> list[Outcome] | None:
     outcomes = [outcome for outcome in expansion.outcomes if outcome is not None]
     if expansion.dynamic.type == "map":
         return outcomes
+    # A group of a `tree` that failed leaves nothing to combine: only the failures leave the node.
+    failed = [outcome for outcome in outcomes if outcome.port == ERROR_PORT]
+    if failed:
+        return failed
     messages = [message for outcome in outcomes for message in outcome.messages]
     # One group was the last layer, also if it returned several messages: the node has combined all it
     # got.

@@ -123,6 +123,8 @@ RETRYABLE_ERRORS = frozenset(
         "JSONDecodeError",
     }
 )
+RATE_LIMITED = 429
+TIMEOUTS = frozenset({"TimeoutError", "TimeoutException", "APITimeoutError", "LateAnswer"})
 FINAL_ERRORS = frozenset({"ContentFilterError"})
 
 
@@ -152,6 +154,7 @@ class RetryingModel:
         attempt = 0  # counts over all models, so that the parts of streamed answers can be told apart
         trouble: list[str] = []
         final: list[str] = []
+        kind = "ModelError"
         for model in self._models:
             for left in reversed(range(self._attempts)):
                 attempt += 1
@@ -160,11 +163,12 @@ class RetryingModel:
                 except Exception as error:
                     trouble.append(f"{model.label}: {self._describe_masked(error)}")
                     wait = self._retry_delay(error, self._attempts - left) if left else None
+                    kind = _kind_of(error)
                 if wait is None:
                     final.append(trouble[-1])
                     break
                 await asyncio.sleep(wait)
-        raise NodeError("; ".join(final)) from None
+        raise NodeError("; ".join(final), kind, attempt) from None
 
     def _describe_masked(self, error: Exception) -> str:
         # Mask first, then cut: half a key would not be recognised.
@@ -180,6 +184,16 @@ class RetryingModel:
         longest = min(self._retry.max_wait_seconds, self._retry.min_wait_seconds * 2 ** (attempt - 1))
         # With jitter, so that parallel calls that failed together do not return together.
         return random.uniform(longest / 2, longest)
+
+
+def _kind_of(error: BaseException) -> str:
+    """The kind of failure for error edges, of the last attempt."""
+    if isinstance(error, NodeError) and error.type:
+        return error.type
+    if any(getattr(one, "status_code", None) == RATE_LIMITED for one in _error_chain(error)):
+        return "RateLimited"
+    names = {kind.__name__ for one in _error_chain(error) for kind in type(one).__mro__}
+    return "Timeout" if names & TIMEOUTS else "ModelError"
 
 
 def _with_warnings(trouble: list[str], reply: Reply) -> Reply:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from roundel.llm.prices import MILLION, Prices
-from roundel.llm.remote_model import IncompleteAnswer, TextStream
+from roundel.llm.remote_model import LateAnswer, TextStream
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.services import NodeError, Reply, Request, StreamCallback
 from roundel.workflow.functions import ModuleError, format_exception, load_entry_point
@@ -53,7 +53,7 @@ class PluginModel:
                 reply = await self._model.reply(request, None if text_stream is None else text_stream.add)
         except TimeoutError:
             if limit.expired():
-                raise IncompleteAnswer(f"no answer after {self._timeout:g} seconds") from None
+                raise LateAnswer(f"no answer after {self._timeout:g} seconds") from None
             raise
         if not isinstance(reply, Reply):
             raise NodeError(f"{self.label} gave {type(reply).__name__} in place of a Reply")

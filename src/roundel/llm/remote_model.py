@@ -226,6 +226,10 @@ class IncompleteAnswer(Exception):
     """An answer is incomplete or did not arrive in time. A retry may succeed."""
 
 
+class LateAnswer(IncompleteAnswer):
+    """An answer did not arrive in time."""
+
+
 class RemoteModel:
     """One model of a built-in provider: sends one request and returns one reply. `Models` creates it.
 
@@ -271,7 +275,7 @@ class RemoteModel:
                 return await self._response(request, say, attempt)
         except TimeoutError:
             if limit.expired():  # otherwise the error comes from the client library
-                raise IncompleteAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
+                raise LateAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
             raise
 
     async def _response(self, request: Request, say: StreamCallback | None, attempt: int) -> ModelResponse:

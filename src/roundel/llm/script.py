@@ -90,6 +90,8 @@ class ScriptLine(Struct, frozen=True, omit_defaults=True):
     tokens: Tokens = Tokens()
     delay: Annotated[float, Meta(ge=0)] = 0
     error: str = ""
+    type: str = ""
+    """The kind of failure that the `error` is, for error edges."""
     tool_calls: tuple[ScriptedCall, ...] = ()
     at: str = ""
     """The address that the reply belongs to, in a record of a run; without it replies are used in
@@ -208,7 +210,7 @@ class ScriptedModel:
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
-            raise NodeError(line.error)
+            raise NodeError(line.error, line.type or "ModelError")
         calls = tuple(
             call.request(f"call_{request.ordinal + 1}_{number}")
             for number, call in enumerate(line.tool_calls, 1)

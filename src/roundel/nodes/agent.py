@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome, Usage
+from roundel.kernel.facts import Outcome, Usage, failure_data
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import REFLECTION, AgentConversation, ModelCall, ToolUse
 from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
@@ -26,6 +26,7 @@ from roundel.nodes.services import (
     Services,
     ToolRequest,
     ToolSpec,
+    failure_type,
 )
 from roundel.nodes.structured_output import parse_answer
 from roundel.workflow.graph import Node, Workflow
@@ -85,7 +86,9 @@ class _AgentBehaviour:
             # even if the model failed, so their usage is part of the outcome.
             if config.on_error != "message":
                 raise
-            error_answer = Message(config.error_answer(str(error)), "assistant")
+            kind, attempts = failure_type(error)
+            data = failure_data(str(error), kind, self._node.id, call.address, attempts)
+            error_answer = Message(config.error_answer(str(error)), "assistant", data)
             return Outcome((error_answer,), usage=related.usage, events=related.events)
         message = Message(reply.text, "assistant", reply.data)
         return _outcome(reply, related, (message,))

@@ -259,7 +259,7 @@ class AgentConversation:
             self._max_rounds += self._config.tool_rounds
             return ToolLoopAction(lock=(TOOL_ROUNDS, limit))
         error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
-        return ToolLoopAction(reached=(TOOL_ROUNDS, limit), error=error)
+        return ToolLoopAction(reached=(TOOL_ROUNDS, limit), error=error, error_type="ToolLimit")
 
     # Answers.
 
@@ -279,7 +279,7 @@ class AgentConversation:
 
     def _repair(self, reply: Reply, problem: str) -> ToolLoopAction:
         if self._repairs >= self._config.max_repairs:
-            return self._fail(f"the answer does not fit output_schema: {problem}")
+            return self._fail(f"the answer does not fit output_schema: {problem}", "Validation")
         self._repairs += 1
         if self._first_answer is not None and not self._reflected:
             # The reflecting call was built on its own, without `_after`. A repair is a call of the
@@ -317,10 +317,9 @@ class AgentConversation:
         withheld = bool(self._rounds) and self._is_out_of_rounds and self._config.on_limit == "answer"
         return "tool_limit" if withheld else "answered"
 
-    def _fail(self, error: str) -> ToolLoopAction:
-        if self._config.on_error == "message":
-            return ToolLoopAction(outcome=Outcome((Message(self._config.error_answer(error), "assistant"),)))
-        return ToolLoopAction(error=error)
+    def _fail(self, error: str, error_type: str = "") -> ToolLoopAction:
+        answer = self._config.error_answer(error) if self._config.on_error == "message" else None
+        return ToolLoopAction(error=error, error_type=error_type, error_answer=answer)
 
     def _call_model(self, offer: bool = True, reflects: bool = False) -> ToolLoopCall:
         after = self._after

@@ -91,6 +91,9 @@ class LoopController:
     def on_answer_failed(self, error: str) -> CompositeAction | Iteration:
         return CompositeAction(error=error)
 
+    def on_retry(self) -> CompositeAction | Iteration:
+        return self.next_round()
+
     def next_round(self) -> CompositeAction | Iteration:
         """Starts a round, asks the node's behaviour whether to, or ends the loop."""
         raise NotImplementedError

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
+from roundel.workflow.functions import FunctionError
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message, as_message
 
@@ -25,7 +26,28 @@ that do no I/O return an `Outcome` directly."""
 
 
 class NodeError(Exception):
-    """A node failed; the text is the complete error message."""
+    """A node failed; the text is the complete error message.
+
+    `type` is the kind of failure for error edges (`RateLimited`, `Timeout`, `ModelError`, …), `attempts`
+    how often the call was made."""
+
+    def __init__(self, text: str = "", type: str = "", attempts: int = 1) -> None:
+        super().__init__(text)
+        self.type, self.attempts = type, attempts
+
+
+def failure_type(error: BaseException) -> tuple[str, int]:
+    """The kind of a failure, and how often the call was made.
+
+    The class of an exception of a user is its kind, also if the engine has wrapped it."""
+    attempts = getattr(error, "attempts", 1) if isinstance(error, NodeError) else 1
+    while isinstance(error, (NodeError, FunctionError)):
+        if isinstance(error, NodeError) and error.type:
+            return error.type, attempts
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return type(error).__name__, attempts
 
 
 def outcome_of(value: object) -> Outcome:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import msgspec
 
-from roundel.hosts.control import Answer, Pause, Question, Resume, Stop, Unlock, open_questions
+from roundel.hosts.control import Answer, Pause, Question, Resume, Retry, Stop, Unlock, open_questions
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
 from roundel.hosts.stored_run import follow, pinned_plan, read_events
@@ -136,6 +136,32 @@ class Runs:
         """Resumes a run without waiting for it: here, or in the process that is about to pause it."""
         run_id = await self.find(run_id)
         await self.engine.control(run_id, Resume(), execute=attach, workflow=workflow)
+        return run_id
+
+    async def retry(
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        record: str | os.PathLike[str] | None = None,
+        attach: Attach | None = None,
+        **attached: Any,
+    ) -> Result:
+        """Takes up a failed run here and waits until it is idle: the calls that failed, and those that were
+        cancelled or not begun because of it, are made; everything that finished is kept.
+
+        `workflow` provides the code of functions again, as in `resume`."""
+        run_id = await self.find(run_id)
+        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
+        await self.retry_in_background(run_id, workflow=workflow, attach=attachment)
+        return await self.wait(run_id)
+
+    async def retry_in_background(
+        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NO_ATTACHMENT
+    ) -> str:
+        """Takes up a failed run here without waiting for it."""
+        run_id = await self.find(run_id)
+        await self.engine.control(run_id, Retry(), execute=attach, workflow=workflow)
         return run_id
 
     async def result(self, run_id: str) -> Result:

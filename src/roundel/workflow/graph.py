@@ -553,6 +553,10 @@ def _get_config(at: Located) -> Located:
     return Located({}, at.line, at.column, {}) if config is None or config.value is None else config
 
 
+OnFailure = Literal["finish", "cancel"]
+"""What happens to calls in flight when a node fails and nothing handles it."""
+
+
 class GraphSettings(Struct, frozen=True, omit_defaults=True):
     """The keys of a graph in a file. `nodes` and `edges` are Any here: `GraphReader` reads them."""
 
@@ -570,6 +574,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
+    on_failure: OnFailure = "finish"
     args: Any = None
     vars: Any = None
 
@@ -658,6 +663,18 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     zh=("熔断器", "运行没有进展时何时锁定；取代文件级的设置。"),
                     see="limits.md#the-breaker",
                 ),
+                "on_failure": Field(
+                    en=(
+                        "On failure",
+                        "What happens to calls in flight when a node fails and nothing handles it.",
+                    ),
+                    zh=("失败时", "某节点失败且无人处理时，如何对待进行中的调用。"),
+                    choices={
+                        "finish": ("They finish, and their results are kept", "等待其完成并保留结果"),
+                        "cancel": ("They are cancelled", "取消"),
+                    },
+                    see="failures.md#calls-in-flight",
+                ),
                 "memory": Field(
                     en=(
                         "Memories",
@@ -721,6 +738,7 @@ class GraphDefinition(Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
+    on_failure: OnFailure = "finish"
     vars: dict[str, Any] = {}
     """The variables that its expressions can read, with secrets masked."""
     at: SourceLocation = SourceLocation()

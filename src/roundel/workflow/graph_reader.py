@@ -200,6 +200,7 @@ class GraphReader(NodeReader):
             limits=settings.limits,
             loops=settings.loops,
             breaker=settings.breaker,
+            on_failure=settings.on_failure,
             vars=self.secrets.mask_variables(self.vars),
             at=SourceLocation(self.report.file, at.line, at.column),
         )
