@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -497,6 +498,140 @@ def test_fork_with_a_variable_of_the_environment(
     async def story(runs: roundel.Runs) -> None:
         assert await runs.replay("last", variables={"TOPIC": "tea"}) is None
         assert await runs.replay("last", variables={"TOPIC": "coffee"}) is not None
+
+    using(place, story)
+
+
+# Failed runs.
+
+
+class Elements:
+    """A loop over ten elements, three at a time. The fifth fails until it is repaired."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        self.repaired = False
+        self._others_done = asyncio.Event()
+
+    def graph(self, *, beside: bool = False) -> Graph:
+        graph = Graph("elements", start=["Loop", "Beside"] if beside else "Loop", end="End")
+        items = [f"e{number}" for number in range(1, 11)]
+        graph.add(LoopAgent("Loop", self._work, LoopMode.array(lambda _: items, max_parallel=3)))
+        graph.node("End", "passthrough")
+        graph.edge("Loop", "End")
+        if beside:
+            graph.node("Beside", "python", function=self._beside)
+            graph.edge("Beside", "End")
+        return graph
+
+    async def _work(self, message: roundel.Message) -> str:
+        text = message.text
+        self.called.append(text)
+        if text == "e5" and not self.repaired:
+            await self._others_done.wait()  # so that two of the elements behind it finish before it fails
+            raise RuntimeError("broken")
+        if text == "e7":
+            self._others_done.set()
+        return text.upper()
+
+    def _beside(self, message: roundel.Message) -> str:
+        self.called.append("beside")
+        return "beside"
+
+
+ELEMENTS = [f"E{number}" for number in range(1, 11)]
+
+
+@pytest.mark.parametrize("change", ["none", "workflow", "limits", "another branch"])
+def test_fork_of_a_failed_run_keeps_what_finished(place: Path, change: str) -> None:
+    elements = Elements()
+    run = roundel.run(elements.graph(), "go", store=place)
+    assert (run.status, run.error) == ("failed", "Loop[5]/_work: RuntimeError: broken")
+    finished = {text for text in elements.called if text != "e5"}
+    assert {"e1", "e2", "e3", "e4", "e6", "e7"} <= finished < {text.lower() for text in ELEMENTS}
+    changes: dict[str, dict[str, Any]] = {
+        "none": {},
+        "workflow": {"workflow": elements.graph()},
+        "limits": {"limits": {"steps": 900}},
+        "another branch": {"workflow": elements.graph(beside=True)},
+    }
+    code = changes[change].get("workflow") or elements.graph()
+
+    async def story(runs: roundel.Runs) -> None:
+        fork = await runs.fork(run.run_id, **changes[change])
+        assert (await runs.row(fork)).status == "running"
+        elements.called.clear()
+        assert (await runs.resume(fork, workflow=code)).status == "failed", "it is not repaired yet"
+        assert not finished & set(elements.called)
+        finished.update(set(elements.called) - {"e5"})
+        # A fork of the fork, whose history has a failure, a retry and another failure.
+        elements.repaired = True
+        again = await runs.fork(fork, **changes[change])
+        elements.called.clear()
+        result = await runs.resume(again, workflow=code)
+        assert result.completed
+        assert sorted(elements.called) == sorted({text.lower() for text in ELEMENTS} - finished)
+        for one in (run.run_id, fork, again):
+            assert await runs.replay(one) is None
+
+    using(place, story)
+
+
+def test_fork_of_a_failed_run_continues_inside_the_rounds_of_an_agent(place: Path) -> None:
+    """The tool was called before the model failed: it is not called again."""
+    called: list[int] = []
+
+    def add(number: int) -> int:
+        """Adds one."""
+        called.append(number)
+        return number + 1
+
+    graph = Graph("agent", start="Agent", tools={"add": add})
+    graph.node("Agent", "agent", tools=["add"])
+    replies = [{"tool_calls": [{"name": "add", "arguments": {"number": 1}}]}, {"error": "gone"}, "two"]
+    run = roundel.run(graph, "go", script={"Agent": replies}, store=place)
+    assert (run.status, called) == ("failed", [1])
+
+    async def story(runs: roundel.Runs) -> None:
+        for changes in ({}, {"workflow": graph}, {"limits": {"steps": 9}}):
+            fork = await runs.fork(run.run_id, **changes)
+            result = await runs.resume(fork, workflow=graph)
+            assert (result.output, called) == ("two", [1])
+
+    using(place, story)
+
+
+def test_message_of_the_failed_call_can_be_changed(place: Path) -> None:
+    graph = Graph("shout", start="Shout")
+    graph.node("Shout", "python", function=lambda message: message.text.upper() if message.text else 1 / 0)
+    assert roundel.run(graph, "", store=place).status == "failed"
+
+    async def story(runs: roundel.Runs) -> None:
+        fork = await runs.fork("last", message="hello")
+        assert (await runs.resume(fork, workflow=graph)).output == "HELLO"
+
+    using(place, story)
+
+
+def test_fork_that_would_fail_at_once_is_refused(place: Path) -> None:
+    """A condition of the graph fails: to evaluate it again helps only with another workflow."""
+
+    def flow(expression: str) -> dict[str, Any]:
+        nodes = [{"id": "A", "type": "agent"}, {"id": "B", "type": "passthrough"}]
+        edge = {"from": "A", "to": "B", "condition": {"cel": expression}}
+        return {"graph": {"start": "A", "end": "B", "nodes": nodes, "edges": [edge]}}
+
+    run = roundel.run(flow("data.score > 1"), "go", script={"A": "a"}, store=place)
+    assert run.status == "failed"
+
+    async def story(runs: roundel.Runs) -> None:
+        with pytest.raises(roundel.StoreError, match=r"the new run would fail at once.*condition"):
+            await runs.fork("last")
+        with pytest.raises(roundel.StoreError, match="over, with these changes too"):
+            await runs.fork("last", workflow=flow("text == 'a'"))
+        fork = await runs.fork("last", "A", workflow=flow("text == 'a'"))
+        assert (await runs.resume(fork)).output == "a"
+        assert len(await runs.list()) == 2
 
     using(place, story)
 

@@ -55,6 +55,7 @@ from roundel.kernel.facts import (
     Paused,
     Reopened,
     Resumed,
+    Retried,
     Started,
     Stopped,
     Unlocked,
@@ -67,13 +68,13 @@ from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import Script
 from roundel.nodes.loading import Source
-from roundel.nodes.services import outcome_of
+from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 RecordedEffect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
-ControlFact = Waited | Paused | Resumed | Reopened | Unlocked
+ControlFact = Waited | Paused | Resumed | Retried | Reopened | Unlocked
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
 """An address, and whether middleware is called `before` or `after` the node there."""
@@ -100,7 +101,11 @@ class Rerun:
 
     It is also the services of the pure nodes that it executes: they get a clock, and nothing else."""
 
-    def __init__(self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "") -> None:
+    def __init__(
+        self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "", *, fails: bool = True
+    ) -> None:
+        """With `fails=False`, calls that failed the run are taken as not made: a later retry answers them, or
+        they stay in flight."""
         self.state = Run(plan)
         self.entries: list[Entry] = []
         """The journal of the rerun."""
@@ -109,7 +114,8 @@ class Rerun:
         self._secrets = secrets_of(plan)
         # The past is replayed once on its own plan, to learn which command each fact answered.
         past = _PastRun(before, entries)
-        self._history, self._ended, self._not_intercepted = past.history, past.ended, past.not_intercepted
+        self._history = past.history if fails else past.history_without_failures()
+        self._ended, self._not_intercepted = past.ended, past.not_intercepted
         self._started = msgspec.structs.replace(
             past.started, intercepts=_all_intercepts([entry.fact for entry in entries])
         )
@@ -230,7 +236,8 @@ class Rerun:
                 outcome = outcome_of(run_synchronously(outcome))
             fact: Fact = Finished(call.address, outcome, self._time)
         except Exception as error:
-            fact = Failed(call.address, describe_error(error), self._time)
+            kind, attempts = failure_type(error)
+            fact = Failed(call.address, describe_error(error), self._time, (), kind, attempts)
         masked = mask_fact(fact, self._secrets)
         assert isinstance(masked, (Finished, Failed))
         return masked
@@ -288,6 +295,9 @@ class _PastRun:
         self.started = started
         self.history: list[_PastFact] = []
         """The facts in order, without those of pure nodes, which decide anew."""
+        self._failures: set[int] = set()
+        """The positions in the history of the facts that failed the run, and of its retries."""
+        self._retried = 0
         requested: set[InterceptPoint] = set()
         seen_points: set[InterceptPoint] = set()
         for fact, decisions in entries:
@@ -305,10 +315,28 @@ class _PastRun:
         self.ended = state.status in ("completed", "failed", "suspended_locked")
         """The past ended by itself. A run that was stopped, or is not over, might have continued, so
         what only the rerun does is no difference then."""
+        self._note_failures(state)
+
+    def history_without_failures(self) -> list[_PastFact]:
+        """The history without the failures of the run, and without its retries."""
+        return [past for number, past in enumerate(self.history) if number not in self._failures]
+
+    def _note_failures(self, state: Run) -> None:
+        """Notes which facts failed the run since the last retry; called when it is retried, and at its
+        end."""
+        failed = {failure.execution.address for failure in state.unfinished if failure.error}
+        for number in range(self._retried, len(self.history)):
+            fact = self.history[number].fact
+            if isinstance(fact, Failed) and fact.address in failed:
+                self._failures.add(number)
 
     def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
         """Adds a fact that the rerun needs, with what the state knows of it before the fact is applied:
         the step removes the call, and the lock."""
+        if isinstance(fact, Retried):
+            self._note_failures(state)
+            self._retried = len(self.history)
+            self._failures.add(self._retried)
         if isinstance(fact, ControlFact):
             self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, RecordedEffect):
@@ -394,7 +422,8 @@ async def fork(
     `resume` does.
 
     `at` is an address: the new run begins where the old one reached it, before the node there ran.
-    Without `at` it begins where the old one is now. `message` replaces the input of the call there."""
+    Without `at` it begins where the old one is now; if that has failed, what failed runs again.
+    `message` replaces the input of the call there."""
     pinned = await store.pinned(run_id)
     entries = _without_stop(await store.entries(run_id))
     before = pinned_plan(pinned)
@@ -403,20 +432,22 @@ async def fork(
     changed = given and not is_same_definition(pinned, plan.workflow)
     made = new_run_id()
     state, new_entries = _replay_until(before, entries, plan, made, at, changed)
+    if state.status == "failed":
+        raise StoreError(f"the new run would fail at once, as run {run_id} did: {state.error}")
+    if state.over:
+        too = ", with these changes too" if changed else ""
+        raise StoreError(f"run {run_id} is over{too}; say where the new one is to begin (--at ADDRESS)")
     if message is not None:
         # Masked by the secrets of both workflows: the message may quote one of the old run.
         new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), new_message, max(time.time(), new_entries[-1].fact.time))
+        edited = Edited(_call_at(state, at), new_message, _now(new_entries))
         try:
-            step(state, edited)
+            _append(state, new_entries, edited)
         except IllegalFact:
             raise StoreError(
                 f"'{edited.address}' has finished, so its message cannot be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
-        new_entries.append(Entry(edited, tuple(state.decisions.made)))
-    if state.over:
-        raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
     lines = [encode_entry(entry) for entry in new_entries]
     new_pinned = _pinned(pinned, plan if given else None, limits, script)
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
@@ -454,11 +485,18 @@ def _without_stop(entries: list[Entry]) -> list[Entry]:
 def _replay_until(
     before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
 ) -> tuple[Run, list[Entry]]:
-    """The state of the fork and its entries, up to the address."""
+    """The state of the fork and its entries, up to the address. Without an address, the fork of a failed
+    run has everything that finished, and in flight what failed."""
     is_reached = _starts_at(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
-        found, state, new_entries = rerun.play(is_reached), rerun.state, rerun.entries
+        found = rerun.play(is_reached)
+        if not found and rerun.state.error is not None and not rerun.state.over:
+            # Calls that only the changed run makes are in flight beside the failure, which would end the
+            # fork after them.
+            rerun = Rerun(before, entries, plan, run_id, fails=False)
+            found = rerun.play(is_reached)
+        state, new_entries = rerun.state, rerun.entries
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
@@ -470,6 +508,11 @@ def _replay_until(
             if is_reached(events):
                 found = True
                 break
+    if state.status == "failed" and not at:
+        try:
+            _append(state, new_entries, Retried(_now(new_entries)))
+        except IllegalFact as error:
+            raise StoreError(f"the run has failed, and {error}; say where the new one is to begin") from None
     if at and not found:
         raise StoreError(_not_reached(at, state, changed))
     return state, new_entries
@@ -483,6 +526,16 @@ def _not_reached(at: str, state: Run, changed: bool) -> str:
             "come first; leave out --at to begin there"
         )
     return f"the run never reached '{at}'; `roundel log RUN` shows its addresses"
+
+
+def _append(state: Run, entries: list[Entry], fact: Fact) -> None:
+    """Applies a fact that the fork adds to those of the old run; IllegalFact if it does not allow it."""
+    step(state, fact)
+    entries.append(Entry(fact, tuple(state.decisions.made)))
+
+
+def _now(entries: list[Entry]) -> float:
+    return max(time.time(), entries[-1].fact.time)
 
 
 def _starts_at(at: str) -> Callable[[list[Event]], bool]:
