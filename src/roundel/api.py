@@ -21,7 +21,6 @@ from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
 from roundel.nodes.loading import Source, draft_plan
 from roundel.nodes.middleware import Middleware
-from roundel.plan.graph import Plan
 from roundel.runs.lookup import StoreLocation
 from roundel.runs.runs import Runs, ScriptSource, open_recorder
 from roundel.workflow.diagnostics import WorkflowError
@@ -60,7 +59,7 @@ class Options(TypedDict, total=False):
 
 
 async def run_async(
-    workflow: Source | Plan,
+    workflow: Source,
     input: str | Message = "",
     *,
     on_event: Callable[[Event], object] | None = None,
@@ -100,7 +99,7 @@ async def run_async(
 
 
 def run(
-    workflow: Source | Plan,
+    workflow: Source,
     input: str | Message = "",
     *,
     on_event: Callable[[Event], object] | None = None,
@@ -113,7 +112,7 @@ def run(
 
 
 async def stream(
-    workflow: Source | Plan, input: str | Message = "", **options: Unpack[Options]
+    workflow: Source, input: str | Message = "", **options: Unpack[Options]
 ) -> AsyncGenerator[Event, None]:
     """The events of a run as they happen. Leaving the iteration early stops the run."""
     # Unbounded: a slow consumer must not block the run, which commits events in the meantime.

@@ -228,6 +228,25 @@ def test_locked_run_continues_as_a_fork_with_a_higher_limit(folder: Path) -> Non
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
 
 
+def test_fork_and_replay_with_another_variable(folder: Path) -> None:
+    flow = folder / "flow.yaml"
+    flow.write_text(flow.read_text().replace("max_iterations: 4", 'max_iterations: "${ROUNDS}"'))
+    (folder / "script.yaml").write_text("Writer: [one, two, three, four]\nEditor: [no]\n")
+    assert run(folder, "--var", "ROUNDS=2").exit_code == 0
+    assert roundel(folder, "replay", "last", "--var", "ROUNDS=2").exit_code == 0
+    replayed = roundel(folder, "replay", "last", "--var", "ROUNDS=3")
+    assert (replayed.exit_code, replayed.stdout) == (1, "Writer[3]/Writer: runs now, and did not then\n")
+    done = roundel(folder, "fork", "last", "--var", "ROUNDS=3")
+    assert done.exit_code == 0, done.stderr
+    assert "Writer[3]/Writer  completed  three" in done.stderr
+    assert "two" not in done.stderr, "what has run is not repeated"
+    flow.unlink()
+    for command in ("fork", "replay"):
+        gone = roundel(folder, command, "last", "--var", "ROUNDS=4")
+        assert (gone.exit_code, gone.stdout) == (1, "")
+        assert "flow.yaml, which is not there any more" in gone.stderr and "--workflow FILE" in gone.stderr
+
+
 def test_pause_and_stop_reasons_are_stored(folder: Path) -> None:
     assert run(folder).exit_code == 4
     assert roundel(folder, "pause", "last", "--reason", "lunch").exit_code == 0
@@ -390,6 +409,9 @@ def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
         (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
         (["fork", "last", "--at", "Writer[1]", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["fork", "last", "--at", "Writer[1]", "--script", "none.yaml"], 2, "none.yaml"),
+        (["fork", "last", "--at", "Writer[1]", "--var", "TOPC=x"], 2, "no variable 'TOPC'"),
+        (["fork", "last", "--at", "Writer[1]", "--var", "TOPIC"], 2, "--var"),
+        (["replay", "last", "--var", "TOPC=x"], 2, "no variable 'TOPC'"),
         (["replay", "last", "--limit", "rounds=0"], 2, "a whole number above 0"),
         (["replay", "last", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["prune", "--keep", "best"], 2, "say which runs"),

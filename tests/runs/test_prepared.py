@@ -102,3 +102,8 @@ def test_prepared_graph_with_functions_reports_missing_code(tmp_path: Path) -> N
     forked = roundel(tmp_path, "fork", "last", "--at", "Shout", "--store", "runs.db")
     assert forked.exit_code == 2
     assert "was given in Python, and its code is not stored" in forked.stderr
+    assert "runs.fork(run, workflow=…)" in forked.stderr
+    new = roundel(tmp_path, "fork", "last", "--at", "Shout", "--no-run", "--store", "runs.db")
+    assert new.exit_code == 0, "what cannot be executed here can be forked"
+    assert new.stdout.strip() == roundel(tmp_path, "runs", "--store", "runs.db").stdout.split("\n")[1][:12]
+    assert engine.resume("last", workflow=made, store=tmp_path / "runs.db").output == "GO"

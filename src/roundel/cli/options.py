@@ -58,6 +58,10 @@ limit_option = click.option(
     "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Override a limit: {', '.join(LIMIT_NAMES)}."
 )
 
+variable_option = click.option(
+    "--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow."
+)
+
 
 def parse_limits(pairs: Iterable[str]) -> dict[str, float]:
     given = parse_assignments(pairs, "--limit")

@@ -23,6 +23,7 @@ from roundel.cli.options import (
     parse_limits,
     run_argument,
     suggest_check,
+    variable_option,
 )
 from roundel.cli.output import (
     ALLOW_PATH_WITHOUT_WORKFLOW,
@@ -62,7 +63,7 @@ from roundel.workflow.message import Message
 @store_option
 @click.option("--no-store", "not_stored", is_flag=True, help="Do not store the run.")
 @limit_option
-@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@variable_option
 @click.option("--group", metavar="NAME", help="The group whose memory the run shares.")
 @allow_option
 def run_command(
@@ -195,6 +196,7 @@ def _input(text: str | None, workflow: Workflow) -> str:
 )
 @allow_option
 @limit_option
+@variable_option
 @click.option(
     "--script",
     "script_file",
@@ -212,6 +214,7 @@ def fork_command(
     workflow: str | None,
     allowed: tuple[str, ...],
     limits: tuple[str, ...],
+    pairs: tuple[str, ...],
     script_file: str | None,
     no_run: bool,
     as_json: bool,
@@ -220,19 +223,23 @@ def fork_command(
     """Start a new run from a point of an old one.
 
     RUN is an id, the beginning of one, or `last`. The old run does not change, and steps before that
-    point are not repeated. Output and exit codes are those of `roundel run`.
+    point are not repeated. With --var, the file that the run was started from is read again, unless
+    --workflow names another. Output and exit codes are those of `roundel run`.
     """
-    bounds = parse_limits(limits)
-    if allowed and workflow is None:
+    values, bounds = parse_variables(pairs), parse_limits(limits)
+    if allowed and workflow is None and not values:
         raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
+        if workflow is None and not no_run:
+            _refuse_missing_code(await runs.plan(run_id))
         new_id = await runs.fork(
             run_id,
             at,
             workflow=workflow,
             limits=bounds,
+            variables=values,
             message=message,
             script=script_file,
             allow_paths=allowed,
@@ -249,6 +256,15 @@ def fork_command(
     sys.exit(with_runs(place, work))
 
 
+def _refuse_missing_code(plan: Plan) -> None:
+    """Refuses to execute a fork whose functions only the Python program has, before it is created."""
+    for name in plan.workflow.functions:
+        raise click.UsageError(
+            f"the function '{name}' was given in Python, and its code is not stored with the run; fork it in "
+            "Python with the same workflow: runs.fork(run, workflow=…), then runs.resume(new, workflow=…)"
+        )
+
+
 @click.command("replay")
 @run_argument
 @click.option(
@@ -259,21 +275,31 @@ def fork_command(
 )
 @allow_option
 @limit_option
+@variable_option
 @store_option
 def replay_command(
-    run: str, workflow: str | None, allowed: tuple[str, ...], limits: tuple[str, ...], place: str | None
+    run: str,
+    workflow: str | None,
+    allowed: tuple[str, ...],
+    limits: tuple[str, ...],
+    pairs: tuple[str, ...],
+    place: str | None,
 ) -> None:
-    """Replay a run with another workflow or other limits, and report the first difference.
+    """Replay a run with another workflow, other limits or variables, and report the first difference.
 
     RUN is an id, the beginning of one, or `last`. No model is called and no person is asked: their
-    replies are taken from the run. Exit codes: 0 no difference, 1 a difference, 2 bad usage.
+    replies are taken from the run. With --var, the file that the run was started from is read again,
+    unless --workflow names another. Exit codes: 0 no difference, 1 a difference, 2 bad usage.
     """
-    bounds = parse_limits(limits)
-    if allowed and workflow is None:
+    values, bounds = parse_variables(pairs), parse_limits(limits)
+    if allowed and workflow is None and not values:
         raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs, run_id: str) -> tuple[str, Difference | None]:
-        return run_id, await runs.replay(run_id, workflow=workflow, limits=bounds, allow_paths=allowed)
+        difference = await runs.replay(
+            run_id, workflow=workflow, limits=bounds, variables=values, allow_paths=allowed
+        )
+        return run_id, difference
 
     run_id, difference = with_run(place, run, work)
     echo(str(difference) if difference is not None else f"run {run_id} would take the same path", err=False)

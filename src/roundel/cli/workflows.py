@@ -17,7 +17,14 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.next_step import suggest_without_store
-from roundel.cli.options import WorkflowPath, file_argument, load_or_exit, suggest_check, suggest_run
+from roundel.cli.options import (
+    WorkflowPath,
+    file_argument,
+    load_or_exit,
+    suggest_check,
+    suggest_run,
+    variable_option,
+)
 from roundel.cli.output import (
     allow_option,
     console,
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowPath())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@variable_option
 @allow_option
 def check_command(
     files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
@@ -100,7 +107,7 @@ FORMATS = ("tree", "mermaid", "svg", "json")
 @file_argument
 @click.option("--format", "form", type=click.Choice(FORMATS), default="tree", show_default=True)
 @click.option("--compact", is_flag=True, help="Draw smaller nodes and shorter labels; for svg and json.")
-@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@variable_option
 @allow_option
 def show_command(
     file: str, form: str, compact: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
@@ -164,7 +171,7 @@ MAX_NAMED = 5
 @click.command("forecast")
 @file_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@variable_option
 @allow_option
 def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Estimate how many model calls, tool calls and tokens a run takes, and what they cost."""

@@ -381,12 +381,12 @@ class Executor:
         try:
             if isinstance(command, EvaluateEdges):
                 edges = self._plan.sites[command.site].edges
-                edge_results = _run_synchronously(self._edges.evaluate(command, edges))
+                edge_results = run_synchronously(self._edges.evaluate(command, edges))
                 return EdgesEvaluated(command.address, edge_results, self.now())
             assert isinstance(command, Call)
             outcome: Any = self.behaviours[command.site](command)
             if not isinstance(outcome, Outcome):
-                outcome = outcome_of(_run_synchronously(outcome))
+                outcome = outcome_of(run_synchronously(outcome))
             return Finished(command.address, outcome, self.now())
         except BaseException as error:
             return self.failure_fact(command.address, error)
@@ -432,7 +432,7 @@ class Executor:
         return await self._middleware.intercept(effect, self.now)
 
 
-def _run_synchronously(awaitable: Any) -> Any:
+def run_synchronously(awaitable: Any) -> Any:
     """Runs an awaitable that never suspends, without an event loop. A pure node may be written as a
     coroutine, but it depends on its input alone, so there is nothing that it could wait for. NodeError
     if it does."""

@@ -23,6 +23,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,7 +39,8 @@ from roundel.llm.script import Script
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.workflow.document import AllowPaths, resolve_folders
+from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
+from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
 from roundel.workflow.graph import Workflow, with_group, with_limits
 from roundel.workflow.message import Message
@@ -134,32 +136,98 @@ def _unchanged_secrets(pinned: Pinned, original: Workflow, reloaded: Workflow | 
     Values of variables that were given for the run are lost: they are neither stored nor in the file."""
     if reloaded is None:
         return {}
-    # Compared with the reloaded secrets in place, since the stored workflow has references instead.
-    # Locations in files do not take part in comparisons: the same file may have another path now.
-    stored = replace(decode_pinned(pinned, reloaded.secrets), functions={}, file="", secrets={})
-    if stored != replace(reloaded, functions={}, file="", secrets={}):
+    if not is_same_definition(pinned, reloaded):
         return {}
     return {name: value for name, value in reloaded.secrets.items() if value != original.secrets.get(name)}
+
+
+def is_same_definition(pinned: Pinned, workflow: Workflow) -> bool:
+    """Whether a workflow does the same as the stored one, apart from the code of its functions. Neither
+    locations in files nor the path of the file take part: the same file may have another path now."""
+    # The stored workflow has references to secrets, so it is decoded with the secrets of the other one.
+    stored = decode_pinned(pinned, workflow.secrets)
+    return replace(stored, **_NO_DEFINITION) == replace(workflow, **_NO_DEFINITION)
+
+
+_NO_DEFINITION: dict[str, Any] = {
+    "functions": {},
+    "file": "",
+    "access": FileAccess(),
+    "variables": {},
+    "secrets": {},
+}
+"""The fields of a workflow that say where it comes from, not what it does."""
 
 
 def changed_plan(
     pinned: Pinned,
     source: Source | None,
-    limits: Mapping[str, float] | None,
+    limits: Mapping[str, float] | None = None,
+    variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> Plan:
-    """The plan for a fork or a replay of a run with another workflow or other limits; WorkflowError if
-    the workflow is invalid.
+    """The plan for a fork or a replay of a run with another workflow, other limits or other variables.
+    WorkflowError if the workflow is invalid, or lacks one of the variables.
 
-    It has the variables, the limits and the memory group of the run, and may read what the run may
-    read."""
+    It has the variables, the limits and the memory group of the run, except for those that are given,
+    and may read what the run may read. Variables are replaced when a workflow is loaded, so other ones
+    need its source: the file that the run was started from, if none is given."""
     bounds = _with_whole_numbers({**pinned.limits, **(limits or {})})
+    original = decode_pinned(pinned, os.environ)
+    if variables:
+        source = _source_with_placeholders(original, source)
     if source is None:
         return compile_workflow(with_limits(decode_pinned(pinned), bounds))
-    original = decode_pinned(pinned, os.environ)
     allowed = (*original.access.allowed, *resolve_folders(allow_paths))
-    loaded = load(source, original.variables, allow_paths=allowed)
+    values = {**original.variables, **(variables or {})}
+    loaded = load(source, values, allow_paths=allowed)
+    for name in variables or ():
+        _check_variable(name, source, loaded, allowed)
     return compile_workflow(with_group(with_limits(loaded, bounds), original.memory.group_id))
+
+
+def _source_with_placeholders(original: Workflow, source: Source | None) -> Source:
+    """What to load a run's workflow from with other variables."""
+    if isinstance(source, (Workflow, Plan)):
+        raise ValueError(
+            "variables= needs a workflow in which they are not replaced yet: a file, a mapping or a Graph"
+        )
+    if source is not None:
+        return source
+    if not original.file:
+        raise StoreError(
+            "the run was not started from a file, and its stored workflow has no variables any more: they "
+            "were replaced when it was loaded; give the workflow again (in Python: workflow=)"
+        )
+    if not Path(original.file).is_file():
+        raise StoreError(
+            f"the run was started from {original.file}, which is not there any more, and its stored workflow "
+            "has no variables: they were replaced when it was loaded; give the file (--workflow FILE)"
+        )
+    return original.file
+
+
+def _check_variable(name: str, source: Source, loaded: Workflow, allowed: AllowPaths) -> None:
+    """WorkflowError if a workflow does not use a variable: one that `vars` does not have, and whose value
+    makes no difference."""
+    if name in loaded.vars:
+        return
+    other, report = check(source, {**loaded.variables, name: _OTHER_VALUE}, allow_paths=allowed)
+    if other is None or not report.ok:
+        return
+    if replace(other, **_NO_DEFINITION) != replace(loaded, **_NO_DEFINITION):
+        return
+    known = [known for known in (*loaded.vars, *loaded.variables) if known != name]
+    hint = did_you_mean(name, known) or f"its variables: {', '.join(dict.fromkeys(known)) or 'none'}"
+    message = f"the workflow has no variable '{name}'"
+    found = Diagnostic(
+        code="unknown-variable", severity="error", file=loaded.file, message=message, hint=hint
+    )
+    raise WorkflowError([found])
+
+
+_OTHER_VALUE = "a value that no workflow has: 7f0c1d5e"
+"""Loaded in place of a variable, it shows whether the workflow uses the variable."""
 
 
 def _with_whole_numbers(limits: Mapping[str, float]) -> dict[str, float]:

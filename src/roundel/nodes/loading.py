@@ -36,7 +36,7 @@ class Builder(Protocol):
         """Returns the workflow, None if it has errors, and the report."""
 
 
-Source = Workflow | Builder | Mapping[str, Any] | str | os.PathLike[str]
+Source = Workflow | Plan | Builder | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def load(
@@ -142,6 +142,8 @@ def _read_source(
 ) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
         return examine(source, TYPES, variables, allow_paths)
+    if isinstance(source, Plan):
+        return source.workflow, Report()
     if isinstance(source, Workflow):
         return source, Report()
     if isinstance(source, Mapping):

@@ -10,33 +10,36 @@ functions, people, middleware) is taken from the journal, by address; pure nodes
 anew. The rerun goes as far as the journal can answer, and reports where it first differs from what
 happened. It calls no model and executes no code of the user.
 
-A fact of the past is matched with a command of the rerun by its address and the class of the command,
+A fact of the past is matched with a command of the rerun by its address and the kind of the command,
 not by its order: with other limits, branches may proceed in another order although each of them is the
-same.
+same. Facts that match no command are dropped: those of the way that only the old run took, such as what
+followed a loop that now has more rounds. The first commands without a fact are in flight in the fork.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from roundel.hosts.executor import run_synchronously
+from roundel.hosts.services import describe_error
 from roundel.hosts.stored_run import (
     Origin,
     available_secrets,
     changed_plan,
     create,
+    is_same_definition,
     new_run_id,
     pin,
     pinned_plan,
 )
 from roundel.journal.run_journal import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Intercept
+from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
@@ -52,23 +55,26 @@ from roundel.kernel.facts import (
     Paused,
     Reopened,
     Resumed,
+    Retried,
     Started,
     Stopped,
     Unlocked,
     Waited,
     encode_entry,
+    mask_fact,
     secrets_of,
 )
 from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import Script
 from roundel.nodes.loading import Source
-from roundel.plan.graph import Plan
+from roundel.nodes.services import failure_type, outcome_of
+from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 RecordedEffect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
-ControlFact = Waited | Paused | Resumed | Reopened | Unlocked
+ControlFact = Waited | Paused | Resumed | Retried | Reopened | Unlocked
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
 """An address, and whether middleware is called `before` or `after` the node there."""
@@ -95,15 +101,21 @@ class Rerun:
 
     It is also the services of the pure nodes that it executes: they get a clock, and nothing else."""
 
-    def __init__(self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "") -> None:
+    def __init__(
+        self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "", *, fails: bool = True
+    ) -> None:
+        """With `fails=False`, calls that failed the run are taken as not made: a later retry answers them, or
+        they stay in flight."""
         self.state = Run(plan)
         self.entries: list[Entry] = []
         """The journal of the rerun."""
         self.difference: Difference | None = None
-        self._plan = plan
+        self._before, self._plan = before, plan
+        self._secrets = secrets_of(plan)
         # The past is replayed once on its own plan, to learn which command each fact answered.
         past = _PastRun(before, entries)
-        self._history, self._ended, self._not_intercepted = past.history, past.ended, past.not_intercepted
+        self._history = past.history if fails else past.history_without_failures()
+        self._ended, self._not_intercepted = past.ended, past.not_intercepted
         self._started = msgspec.structs.replace(
             past.started, intercepts=_all_intercepts([entry.fact for entry in entries])
         )
@@ -149,7 +161,7 @@ class Rerun:
         for address, command in self._pending_commands.items():
             if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
                 del self._pending_commands[address]
-                return self._apply(Finished(address, self._decide_pure(command), self._time))
+                return self._apply(self._decide_pure(command))
             if isinstance(command, Intercept) and _intercept_point(command) in self._not_intercepted:
                 del self._pending_commands[address]
                 return self._apply(Intercepted(address, self._time))
@@ -171,12 +183,33 @@ class Rerun:
         if isinstance(fact, ControlFact):
             return self._apply_control(fact, past_fact.lock)
         pending = self._pending_commands.get(fact.address)
-        if pending is None or pending.__class__ is not requested.__class__:
-            return None
         assert requested is not None
+        fitting = self._fact_for(pending, fact, requested) if pending is not None else None
+        if pending is None or fitting is None:
+            return None
         self._compare(requested, pending)
         del self._pending_commands[fact.address]
-        return self._apply(fact)
+        try:
+            return self._apply(fitting)
+        except Exception as error:
+            # The step is half done, so the rerun cannot go on without the fact either.
+            raise StoreError(
+                f"the run does not fit the workflow: what happened at '{fact.address}' cannot be repeated "
+                f"there ({describe_error(error)}); begin the new run there (--at {fact.address})"
+            ) from error
+
+    def _fact_for(self, pending: Command, fact: RecordedEffect, requested: Command) -> RecordedEffect | None:
+        """The fact as an answer to a command of the rerun; None if it answers another kind of command."""
+        if isinstance(pending, Cancel) or isinstance(requested, Cancel):
+            return None
+        if pending.__class__ is not requested.__class__:
+            return None
+        then, now = self._before.sites[requested.site], self._plan.sites[pending.site]
+        if isinstance(pending, EvaluateEdges) and isinstance(fact, EdgesEvaluated):
+            return _renumbered(fact, then, now, pending)
+        if isinstance(pending, Call) and isinstance(requested, Call):
+            return fact if _call_form(then, requested) == _call_form(now, pending) else None
+        return fact
 
     def _apply_control(self, fact: ControlFact, lock: Lock | None) -> list[Event] | None:
         now = self.state.lock
@@ -191,15 +224,23 @@ class Rerun:
         except IllegalFact:
             return None
 
-    def _decide_pure(self, call: Call) -> Outcome:
+    def _decide_pure(self, call: Call) -> Finished | Failed:
         """Executes a pure node of the new plan. Behaviours are prepared when they are first needed,
         since most nodes of a plan may never run."""
         node = self._plan.sites[call.site]
-        if call.site not in self._behaviours:
-            self._behaviours[call.site] = node.kind.prepare(node.node, self)
-        outcome = self._behaviours[call.site](call)
-        assert isinstance(outcome, Outcome)
-        return outcome
+        try:
+            if call.site not in self._behaviours:
+                self._behaviours[call.site] = node.kind.prepare(node.node, self)
+            outcome = self._behaviours[call.site](call)
+            if not isinstance(outcome, Outcome):
+                outcome = outcome_of(run_synchronously(outcome))
+            fact: Fact = Finished(call.address, outcome, self._time)
+        except Exception as error:
+            kind, attempts = failure_type(error)
+            fact = Failed(call.address, describe_error(error), self._time, (), kind, attempts)
+        masked = mask_fact(fact, self._secrets)
+        assert isinstance(masked, (Finished, Failed))
+        return masked
 
     def _compare(self, before: Command, command: Command) -> None:
         """Reports if a node gets another input than in the past. The rerun still uses the old result:
@@ -217,24 +258,22 @@ class Rerun:
 
     def _conclude(self) -> None:
         """Reports what only the rerun does, and what only the past did, once no fact fits any more."""
+        unused = [past.fact for past in self._history if not isinstance(past.fact, ControlFact)]
+        ran = {fact.address for fact in unused}
         for address in self._pending_commands if self._ended else ():
-            self._report_difference(Difference(address, "runs now, and did not then"))
-        for past_fact in self._history:
-            if not isinstance(past_fact.fact, ControlFact):
-                what = f"ran then, and does not now: the run is {self.state.status}"
-                self._report_difference(Difference(past_fact.fact.address, what))
+            what = "is another kind of call now" if address in ran else "runs now, and did not then"
+            self._report_difference(Difference(address, what))
+        for fact in unused:
+            what = f"ran then, and does not now: the run is {self.state.status}"
+            self._report_difference(Difference(fact.address, what))
 
     def _report_difference(self, difference: Difference) -> None:
         """Remembers the first difference; later ones may be its consequences."""
         self.difference = self.difference or difference
 
-    # The services of pure nodes.
-
     def now(self) -> float:
+        """The clock of the pure nodes."""
         return self._time
-
-    def workspace(self) -> Path:
-        raise StoreError("a pure node asks for a folder")
 
 
 class _PastFact(Struct, frozen=True):
@@ -256,6 +295,9 @@ class _PastRun:
         self.started = started
         self.history: list[_PastFact] = []
         """The facts in order, without those of pure nodes, which decide anew."""
+        self._failures: set[int] = set()
+        """The positions in the history of the facts that failed the run, and of its retries."""
+        self._retried = 0
         requested: set[InterceptPoint] = set()
         seen_points: set[InterceptPoint] = set()
         for fact, decisions in entries:
@@ -273,10 +315,28 @@ class _PastRun:
         self.ended = state.status in ("completed", "failed", "suspended_locked")
         """The past ended by itself. A run that was stopped, or is not over, might have continued, so
         what only the rerun does is no difference then."""
+        self._note_failures(state)
+
+    def history_without_failures(self) -> list[_PastFact]:
+        """The history without the failures of the run, and without its retries."""
+        return [past for number, past in enumerate(self.history) if number not in self._failures]
+
+    def _note_failures(self, state: Run) -> None:
+        """Notes which facts failed the run since the last retry; called when it is retried, and at its
+        end."""
+        failed = {failure.execution.address for failure in state.unfinished if failure.error}
+        for number in range(self._retried, len(self.history)):
+            fact = self.history[number].fact
+            if isinstance(fact, Failed) and fact.address in failed:
+                self._failures.add(number)
 
     def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
         """Adds a fact that the rerun needs, with what the state knows of it before the fact is applied:
         the step removes the call, and the lock."""
+        if isinstance(fact, Retried):
+            self._note_failures(state)
+            self._retried = len(self.history)
+            self._failures.add(self._retried)
         if isinstance(fact, ControlFact):
             self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, RecordedEffect):
@@ -284,6 +344,44 @@ class _PastRun:
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
                 self.history.append(_PastFact(fact, command))
+
+
+def _call_form(node: NodePlan, call: Call) -> tuple[Any, ...]:
+    """What decides the form of a call's result: the type of the node, and for a node that makes several
+    calls the kind of this one. The result of another form would mean nothing."""
+    if node.has_tool_loop:
+        return node.kind.name, call.state.__class__
+    if node.kind.controller is not None:
+        return node.kind.name, node.kind.controller(node.config).__class__
+    return (node.kind.name,)
+
+
+def _renumbered(
+    fact: EdgesEvaluated, then: NodePlan, now: NodePlan, pending: EvaluateEdges
+) -> EdgesEvaluated | None:
+    """The results of the functions on edges, with the numbers that the edges have now; None if some
+    function has no result. An edge is the same if it leads to the same node and has the same kinds of
+    functions; their names may differ, as those of lambdas do."""
+    numbers = {key: number for number, key in _edge_keys(then).items()}
+    results = {(result.edge, result.message): result for result in fact.edge_results}
+    keys, found = _edge_keys(now), []
+    for edge, message in pending.pairs:
+        result = results.get((numbers.get(keys[edge], -1), message))
+        if result is None:
+            return None
+        found.append(msgspec.structs.replace(result, edge=edge))
+    return msgspec.structs.replace(fact, edge_results=tuple(found))
+
+
+def _edge_keys(node: NodePlan) -> dict[int, tuple[Any, ...]]:
+    """What identifies each edge of a node, by its number; the last part counts edges that are alike."""
+    keys: dict[int, tuple[Any, ...]] = {}
+    alike: dict[tuple[Any, ...], int] = {}
+    for edge in node.edges:
+        key = (edge.edge.target, edge.port, edge.condition_function is None, edge.processor_function is None)
+        keys[edge.index] = (*key, alike.setdefault(key, 0))
+        alike[key] += 1
+    return keys
 
 
 def _intercept_point(intercept: Intercept) -> InterceptPoint:
@@ -315,6 +413,7 @@ async def fork(
     *,
     workflow: Source | None = None,
     limits: Mapping[str, float] | None = None,
+    variables: Mapping[str, Any] | None = None,
     message: str | None = None,
     script: Script | None = None,
     allow_paths: AllowPaths = (),
@@ -323,30 +422,34 @@ async def fork(
     `resume` does.
 
     `at` is an address: the new run begins where the old one reached it, before the node there ran.
-    Without `at` it begins where the old one is now. `message` replaces the input of the call there."""
+    Without `at` it begins where the old one is now; if that has failed, what failed runs again.
+    `message` replaces the input of the call there."""
     pinned = await store.pinned(run_id)
     entries = _without_stop(await store.entries(run_id))
     before = pinned_plan(pinned)
-    changed = workflow is not None or bool(limits)
-    plan = changed_plan(pinned, workflow, limits, allow_paths) if changed else before
+    given = workflow is not None or bool(limits) or bool(variables)
+    plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
+    changed = given and not is_same_definition(pinned, plan.workflow)
     made = new_run_id()
     state, new_entries = _replay_until(before, entries, plan, made, at, changed)
+    if state.status == "failed":
+        raise StoreError(f"the new run would fail at once, as run {run_id} did: {state.error}")
+    if state.over:
+        too = ", with these changes too" if changed else ""
+        raise StoreError(f"run {run_id} is over{too}; say where the new one is to begin (--at ADDRESS)")
     if message is not None:
         # Masked by the secrets of both workflows: the message may quote one of the old run.
         new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), new_message, max(time.time(), new_entries[-1].fact.time))
+        edited = Edited(_call_at(state, at), new_message, _now(new_entries))
         try:
-            step(state, edited)
+            _append(state, new_entries, edited)
         except IllegalFact:
             raise StoreError(
                 f"'{edited.address}' has finished, so its message cannot be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
-        new_entries.append(Entry(edited, tuple(state.decisions.made)))
-    if state.over:
-        raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
     lines = [encode_entry(entry) for entry in new_entries]
-    new_pinned = _pinned(pinned, plan if changed else None, limits, script)
+    new_pinned = _pinned(pinned, plan if given else None, limits, script)
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
     journal = await create(store, made, plan, new_pinned, state.input, origin=origin)
     # The entries are written with the run; this writes its status and summary.
@@ -362,12 +465,13 @@ async def replay(
     run_id: str,
     workflow: Source | None = None,
     limits: Mapping[str, float] | None = None,
+    variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> Difference | None:
-    """Plays a run again on another workflow or with other limits. Returns where it would first have
-    differed; None if it would not have."""
+    """Plays a run again on another workflow, or with other limits or variables. Returns where it would
+    first have differed; None if it would not have."""
     pinned = await store.pinned(run_id)
-    now = changed_plan(pinned, workflow, limits, allow_paths)
+    now = changed_plan(pinned, workflow, limits, variables, allow_paths)
     rerun = Rerun(pinned_plan(pinned), await store.entries(run_id), now)
     rerun.play()
     return rerun.difference
@@ -381,11 +485,18 @@ def _without_stop(entries: list[Entry]) -> list[Entry]:
 def _replay_until(
     before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
 ) -> tuple[Run, list[Entry]]:
-    """The state of the fork and its entries, up to the address."""
+    """The state of the fork and its entries, up to the address. Without an address, the fork of a failed
+    run has everything that finished, and in flight what failed."""
     is_reached = _starts_at(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
-        found, state, new_entries = rerun.play(is_reached), rerun.state, rerun.entries
+        found = rerun.play(is_reached)
+        if not found and rerun.state.error is not None and not rerun.state.over:
+            # Calls that only the changed run makes are in flight beside the failure, which would end the
+            # fork after them.
+            rerun = Rerun(before, entries, plan, run_id, fails=False)
+            found = rerun.play(is_reached)
+        state, new_entries = rerun.state, rerun.entries
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
@@ -397,9 +508,34 @@ def _replay_until(
             if is_reached(events):
                 found = True
                 break
+    if state.status == "failed" and not at:
+        try:
+            _append(state, new_entries, Retried(_now(new_entries)))
+        except IllegalFact as error:
+            raise StoreError(f"the run has failed, and {error}; say where the new one is to begin") from None
     if at and not found:
-        raise StoreError(f"the run never reached '{at}'; `roundel log RUN` shows its addresses")
+        raise StoreError(_not_reached(at, state, changed))
     return state, new_entries
+
+
+def _not_reached(at: str, state: Run, changed: bool) -> str:
+    if changed and state.calls:
+        first = ", ".join(sorted(state.calls))
+        return (
+            f"with these changes the run does not reach '{at}' by what it has done so far: {first} would "
+            "come first; leave out --at to begin there"
+        )
+    return f"the run never reached '{at}'; `roundel log RUN` shows its addresses"
+
+
+def _append(state: Run, entries: list[Entry], fact: Fact) -> None:
+    """Applies a fact that the fork adds to those of the old run; IllegalFact if it does not allow it."""
+    step(state, fact)
+    entries.append(Entry(fact, tuple(state.decisions.made)))
+
+
+def _now(entries: list[Entry]) -> float:
+    return max(time.time(), entries[-1].fact.time)
 
 
 def _starts_at(at: str) -> Callable[[list[Event]], bool]:

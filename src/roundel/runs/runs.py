@@ -88,7 +88,7 @@ class Runs:
 
     async def start(
         self,
-        workflow: Source | Plan,
+        workflow: Source,
         input: str | Message = "",
         *,
         script: ScriptSource = None,
@@ -308,12 +308,17 @@ class Runs:
         *,
         workflow: Source | None = None,
         limits: Mapping[str, float] | None = None,
+        variables: Mapping[str, Any] | None = None,
         message: str | None = None,
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
     ) -> str:
         """Creates a run that begins where an old one reached an address, and returns its id; `resume`
-        executes it."""
+        executes it.
+
+        `workflow` replaces the run's own. For one that was built in Python it may be the same, also
+        with other code; `resume` needs it again. `variables` are set in `workflow`, or in the file that
+        the run was started from."""
         replies = read_script(script)
         return await forking.fork(
             self.store,
@@ -321,6 +326,7 @@ class Runs:
             at,
             workflow=workflow,
             limits=limits,
+            variables=variables,
             message=message,
             script=replies,
             allow_paths=allow_paths,
@@ -332,11 +338,13 @@ class Runs:
         *,
         workflow: Source | None = None,
         limits: Mapping[str, float] | None = None,
+        variables: Mapping[str, Any] | None = None,
         allow_paths: AllowPaths = (),
     ) -> Difference | None:
-        """Plays a run again on another workflow or with other limits, without calling a model. Returns
-        where it would first have differed; None if it would not have."""
-        return await forking.replay(self.store, await self.find(run_id), workflow, limits, allow_paths)
+        """Plays a run again on another workflow, or with other limits or variables, without calling a
+        model or a function. Returns where it would first have differed; None if it would not have."""
+        run_id = await self.find(run_id)
+        return await forking.replay(self.store, run_id, workflow, limits, variables, allow_paths)
 
     async def prune(self, *run_ids: str, keep: str) -> None:
         """Deletes runs that are over, except for the rounds that `keep` names, and returns the space to
@@ -364,7 +372,7 @@ def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
 
 
 def _load_plan(
-    workflow: Source | Plan,
+    workflow: Source,
     variables: Mapping[str, Any] | None,
     limits: Mapping[str, float] | None,
     group: str | None,

@@ -384,7 +384,7 @@ class FunctionFinder:
             if own is None:
                 raise LookupError(
                     f"the function '{name}' was given in Python, and its code is not stored with the run; "
-                    "pass the same workflow again (workflow=)"
+                    "continue it in Python with the same workflow: roundel.resume(run, workflow=…)"
                 )
             return Function(name, own)
         if name in _registered[kind]:
