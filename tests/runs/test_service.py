@@ -17,9 +17,8 @@ import pytest
 import roundel
 from roundel.extend import Attachment, Engine, InMemoryStore
 from roundel.hosts import stored_run
-from roundel.journal.run_journal import rebuild
+from roundel.journal.run_journal import Replay, rebuild
 from roundel.kernel.events import encode_event
-from roundel.kernel.state import Run
 from roundel.kernel.unlock import CHECKS
 from roundel.llm.resource_pool import ResourceLease, ResourcePool
 
@@ -190,9 +189,9 @@ LOCKED = {
 def test_an_unlock_that_resumes_a_run_opens_it_once(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
-    async def counted(store: Any, run_id: str, *more: Any) -> Run:
+    async def counted(store: Any, run_id: str, *more: Any, **named: Any) -> Replay:
         opened.append(run_id)
-        return await rebuild(store, run_id, *more)
+        return await rebuild(store, run_id, *more, **named)
 
     async def story(runs: roundel.Runs) -> None:
         run_id = await runs.start(LOCKED, "tea", script={"*": ["ok"]})

@@ -47,9 +47,9 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("fork", "replay"), "run"),
+    **dict.fromkeys(("fork", "replay", "retry"), "run"),
     **dict.fromkeys(("check", "show", "forecast", "schema"), "workflows"),
-    **dict.fromkeys(("resume", "retry", "pause", "stop", "answer", "unlock"), "control"),
+    **dict.fromkeys(("resume", "pause", "stop", "answer", "unlock"), "control"),
     **dict.fromkeys(("log", "prune"), "runs"),
 }
 """The modules of commands that share one; every other command has a module with its own name."""

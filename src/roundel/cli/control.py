@@ -46,24 +46,6 @@ def resume_command(run: str, as_json: bool, place: str | None) -> None:
     sys.exit(with_runs(place, work))
 
 
-@click.command("retry")
-@run_argument
-@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
-@store_option
-def retry_command(run: str, as_json: bool, place: str | None) -> None:
-    """Retry a failed run: run again what failed, and keep everything that finished.
-
-    RUN is an id, the beginning of one, or `last`. Calls are made with the same idempotency keys as
-    before. Output and exit codes are those of `roundel run`.
-    """
-
-    async def work(runs: Runs) -> int:
-        run_id = await find_run(runs, run)
-        return await execute(runs, lambda attach: runs.retry_in_background(run_id, attach=attach), as_json)
-
-    sys.exit(with_runs(place, work))
-
-
 @click.command("pause")
 @run_argument
 @reason_option

@@ -256,6 +256,65 @@ def fork_command(
     sys.exit(with_runs(place, work))
 
 
+@click.command("retry")
+@run_argument
+@click.option(
+    "--workflow",
+    metavar="FILE",
+    type=WorkflowPath(),
+    help="A corrected workflow. What the run has done has to fit it.",
+)
+@allow_option
+@limit_option
+@variable_option
+@click.option(
+    "--script",
+    "script_file",
+    metavar="FILE",
+    type=WorkflowPath(),
+    help="Other replies for models and people.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def retry_command(
+    run: str,
+    workflow: str | None,
+    allowed: tuple[str, ...],
+    limits: tuple[str, ...],
+    pairs: tuple[str, ...],
+    script_file: str | None,
+    as_json: bool,
+    place: str | None,
+) -> None:
+    """Retry a failed run: run again what failed, and keep everything that finished.
+
+    RUN is an id, the beginning of one, or `last`. Calls are made with the same idempotency keys as
+    before. With --var, the file that the run was started from is read again, unless --workflow names
+    another. Output and exit codes are those of `roundel run`.
+    """
+    values, bounds = parse_variables(pairs), parse_limits(limits)
+    if allowed and workflow is None and not values:
+        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
+
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+
+        async def retry(attach: Attach) -> str:
+            return await runs.retry_in_background(
+                run_id,
+                workflow=workflow,
+                limits=bounds,
+                variables=values,
+                script=script_file,
+                allow_paths=allowed,
+                attach=attach,
+            )
+
+        return await execute(runs, retry, as_json)
+
+    sys.exit(with_runs(place, work))
+
+
 def _refuse_missing_code(plan: Plan) -> None:
     """Refuses to execute a fork whose functions only the Python program has, before it is created."""
     for name in plan.workflow.functions:

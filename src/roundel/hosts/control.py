@@ -136,7 +136,7 @@ class Resume(_Request, frozen=True, tag="resume"):
     """Ends a pause."""
 
 
-class Retry(_Request, frozen=True, tag="retry"):
+class RetryRun(_Request, frozen=True, tag="retry"):
     """Takes up a failed run: what failed runs again, and everything that finished is kept."""
 
 
@@ -172,11 +172,11 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-RunRequest = Pause | Resume | Retry | Stop | Answer | Unlock
+RunRequest = Pause | Resume | RetryRun | Stop | Answer | Unlock
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
-    "retry": Retry,
+    "retry": RetryRun,
     "stop": Stop,
     "answer": Answer,
     "unlock": Unlock,
@@ -190,7 +190,7 @@ def to_fact(request: RunRequest, now: float) -> Fact:
         return Paused(request.reason or "paused", now)
     if isinstance(request, Resume):
         return Resumed(now)
-    if isinstance(request, Retry):
+    if isinstance(request, RetryRun):
         return Retried(now)
     if isinstance(request, Stop):
         return Stopped(request.reason or "stopped", now)
@@ -213,7 +213,7 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
 
     StoreError if the run asks no such question, the answer does not fit, or a run is to be unlocked that
     is not locked. The kernel refuses such facts, too; here the text can say what to do instead."""
-    if isinstance(request, Retry) and state.status != "failed":
+    if isinstance(request, RetryRun) and state.status != "failed":
         raise StoreError(
             f"run {state.run_id} has not failed, so there is nothing to retry; it is {state.status}"
         )

@@ -166,7 +166,7 @@ class RunLog:
         """Replaces a damaged state by a replay of the journal, uncommitted facts included, without the
         fact that damaged it."""
         assert self.journal is not None
-        self.state = await self.journal.rebuild(self.state.plan)
+        self.state = await self.journal.rebuild(self.state.plan, self.state.revision)
         self.damage = None
 
     def abandon(self, error: str) -> None:

@@ -45,7 +45,15 @@ from roundel.hosts.engine import (
     result_from_summary,
 )
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
-from roundel.hosts.stored_run import available_secrets, create, new_run_id, open_run, pin, plan_to_resume
+from roundel.hosts.stored_run import (
+    available_secrets,
+    create,
+    new_run_id,
+    open_run,
+    pin,
+    pinned_plan,
+    plan_to_resume,
+)
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Claim, Store, StoreError
 from roundel.journal.waiting import run_shielded
@@ -377,18 +385,20 @@ class LocalEngine:
     ) -> Inspection:
         """Opens a run with everything that executing it needs; StoreError if it cannot be resumed."""
         store, run_id = self.store, journal.claim.run_id
-        pinned = await store.pinned(run_id)
         row = await store.row(run_id)
         resumes = isinstance(request, Resume)
         # The refusal needs neither the run's secrets nor its code, which may be missing here.
-        plan = None if resumes and row.status in NOT_RESUMABLE else plan_to_resume(pinned, workflow)
-        opened = await open_run(store, run_id, plan)
+        refused = resumes and row.status in NOT_RESUMABLE
+        opened = await open_run(
+            store, run_id, pinned_plan if refused else lambda pinned: plan_to_resume(pinned, workflow)
+        )
         state = opened.state
         if resumes and state.status in NOT_RESUMABLE:
             if row.status != state.status:  # the process that executed it died before it could write this
                 await journal.commit(state)
             raise StoreError(_explain_not_resumable(state))
-        script = script_from(pinned.script) if pinned.script else None
+        assert opened.pinned is not None
+        script = script_from(opened.pinned.script) if opened.pinned.script else None
         return msgspec.structs.replace(opened, script=script)
 
     def interrupt(self, run_id: str, reason: str) -> None:

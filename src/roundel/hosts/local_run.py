@@ -161,9 +161,11 @@ class LocalRun:
         # intercepted is part of the facts, so that a replay agrees.
         intercepts = None if self.intercepts == state.intercepts else self.intercepts
         reopened = Reopened(0, intercepts)
-        # A failed run is over, and cannot be reopened before it is retried.
+        # A failed run is over, and cannot be reopened before it is retried; nor after it, if it has failed
+        # again at once.
         for fact in (*facts, reopened) if state.over else (reopened, *facts):
-            self._log.record(msgspec.structs.replace(fact, time=self.now()))
+            if fact is not reopened or not self.state.over:
+                self._log.record(msgspec.structs.replace(fact, time=self.now()))
         # All calls that were in flight when the run was left, and those that the facts above have added.
         # The commands that `record` returned are among them.
         return [call.command for call in self.state.calls.values() if call.command is not None]

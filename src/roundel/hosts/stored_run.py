@@ -29,10 +29,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
-from roundel.journal.run_journal import RunJournal, pack, rebuild, replay_entries, restore_state
+from roundel.journal.run_journal import Replay, RunJournal, pack, rebuild, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import UNMASKED_FIELDS, Entry, InterceptPoints, Started, encode_entry, secrets_of
+from roundel.kernel.facts import (
+    UNMASKED_FIELDS,
+    Entry,
+    Fact,
+    InterceptPoints,
+    Revised,
+    Started,
+    decode_entry,
+    encode_entry,
+    secrets_of,
+)
 from roundel.kernel.state import Run
 from roundel.kernel.step import SEMANTICS, step
 from roundel.llm.script import Script
@@ -281,12 +291,40 @@ async def create(
     return RunJournal(store, await store.create(new, written), entry)
 
 
-async def open_run(store: Store, run_id: str, plan: Plan | None = None) -> Inspection:
-    """Rebuilds the state of a run from its entries. `plan`: the run's own plan, if the caller has it
-    already."""
+async def open_run(store: Store, run_id: str, plan_of: Callable[[Pinned], Plan] = pinned_plan) -> Inspection:
+    """Rebuilds the state of a run from its entries. `plan_of` makes the plan of a run from what is
+    stored: to read it, or with everything that executing it needs."""
     row, pinned = await store.row(run_id), await store.pinned(run_id)
-    plan = plan or pinned_plan(pinned)
-    return Inspection(plan, await rebuild(store, run_id, plan), pinned=pinned, row=row)
+    replay = await rebuild(
+        store, run_id, plan_of(pinned), plan_of=lambda revised: plan_of(apply_revision(pinned, revised))
+    )
+    if replay.revised is not None:
+        pinned = apply_revision(pinned, replay.revised)
+    return Inspection(replay.state.plan, replay.state, pinned=pinned, row=row)
+
+
+def apply_revision(pinned: Pinned, revised: Revised) -> Pinned:
+    """What a run is executed with after it was retried with changes."""
+    return replace(pinned, workflow=revised.workflow, limits=revised.limits, script=revised.script)
+
+
+async def current_history(store: Store, run_id: str) -> tuple[Pinned, list[Entry]]:
+    """What a run is executed with, and the entries that count: since the last retry with changes, which
+    contains those before it."""
+    pinned, entries = await store.pinned(run_id), await store.entries(run_id)
+    for number, entry in reversed(list(enumerate(entries))):
+        if isinstance(entry.fact, Revised):
+            kept = [decode_entry(line.encode()) for line in entry.fact.entries]
+            return apply_revision(pinned, entry.fact), [*kept, *entries[number + 1 :]]
+    return pinned, entries
+
+
+async def replay_run(store: Store, run_id: str) -> AsyncIterator[tuple[Fact, list[Event]]]:
+    """All facts of a run, each with the events that it caused."""
+    pinned = await store.pinned(run_id)
+    replay = Replay(Run(pinned_plan(pinned)), run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
+    for pair in replay.apply(await store.entries(run_id)):
+        yield pair
 
 
 async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Event]:
@@ -308,17 +346,18 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
             if event.seq > after:
                 yield event
         return
-    plan = pinned_plan(await store.pinned(run_id))
-    state, known = await restore_state(store, run_id, plan, after)
+    pinned = await store.pinned(run_id)
+    state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
+    replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
     position = 0
     while True:
         entries = await store.entries(run_id, known)
-        for _, events in replay_entries(state, entries, run_id, known):
+        for _, events in replay.apply(entries, known):
             for event in events:
                 if event.seq > after:
                     yield event
         known += len(entries)
-        if not live or state.over:
+        if not live or replay.state.over:
             return
         # Position 0 is smaller than any, so the first wait returns at once and the entries are read
         # again. From then on the position is always older than the entries that were read after it, so

@@ -33,7 +33,7 @@ stored once per run, by digest.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ from roundel.kernel.facts import (
     DecisionMismatch,
     Entry,
     Fact,
+    Revised,
     decode_entry,
     decode_fact,
     encode_fact,
@@ -62,7 +63,7 @@ from roundel.kernel.snapshot import (
     thaw,
 )
 from roundel.kernel.state import Run
-from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.step import IllegalFact, revise, step
 from roundel.plan.graph import Plan
 from roundel.workflow.secrets import SecretMasker
 
@@ -230,42 +231,79 @@ def _resolve_text(source: TextSource, in_facts: Mapping[int, list[str]], texts: 
     return in_facts[number][ordinal]
 
 
-async def restore_state(store: Store, run_id: str, plan: Plan, seq: int | None = None) -> tuple[Run, int]:
+PlanOf = Callable[[Revised], Plan]
+"""The plan of a run after it was retried with another workflow."""
+
+
+async def restore_state(
+    store: Store, run_id: str, plan: Plan, seq: int | None = None, revision: int = 0
+) -> tuple[Run, int]:
     """A state of a run, and how many facts were applied to it: the newest one, or that at or before an
     event.
 
     Without a snapshot that fits (there is none, another version or another workflow made it, it is damaged),
-    the state is a new one, to be rebuilt from the first fact on."""
+    the state is a new one, to be rebuilt from the first fact on. `plan` is that of this revision of the
+    run."""
     found = await store.snapshot(run_id, seq)
     if found is not None:
         index = PlanIndex(plan)
         try:
             stored = decode(found.body, index)
-            return thaw(stored, await fetch_texts(store, run_id, stored.sources), index), found.facts
+            state = thaw(stored, await fetch_texts(store, run_id, stored.sources), index)
+            if state.revision == revision:
+                return state, found.facts
         except SnapshotError:
             pass
     return Run(plan), 0
 
 
-async def rebuild(store: Store, run_id: str, plan: Plan, pending: Sequence[Entry] = ()) -> Run:
-    """Replays the entries of a run: those in the store, then `pending` ones, which are not written
-    yet."""
-    state, after = await restore_state(store, run_id, plan)
-    entries = await store.entries(run_id, after)
-    for _ in replay_entries(state, (*entries, *pending), run_id, after):
+async def rebuild(
+    store: Store,
+    run_id: str,
+    plan: Plan,
+    pending: Sequence[Entry] = (),
+    *,
+    revision: int = 0,
+    plan_of: PlanOf | None = None,
+) -> Replay:
+    """Replays the entries of a run: those in the store, then `pending` ones, which are not written yet.
+
+    `plan` is that of this revision of the run, and `plan_of` gives those of later ones; without it there
+    are none."""
+    state, after = await restore_state(store, run_id, plan, revision=revision)
+    entries = [*await store.entries(run_id, after), *pending]
+    replay = Replay(state, run_id, plan_of or (lambda _fact: plan))
+    # What came before the last revision is part of it.
+    last = max((number for number, entry in enumerate(entries) if isinstance(entry.fact, Revised)), default=0)
+    for _ in replay.apply(entries[last:], after + last):
         pass
-    return state
+    return replay
 
 
-def replay_entries(
-    state: Run, entries: Iterable[Entry], run_id: str, first: int = 0
-) -> Iterator[tuple[Fact, list[Event]]]:
-    """Replays entries one by one; StoreError where they do not fit the run."""
-    for number, (fact, decisions) in enumerate(entries, first):
-        try:
-            yield fact, step(state, fact, decisions)[1]
-        except (DecisionMismatch, IllegalFact) as error:
-            raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
+class Replay:
+    """Replays the entries of a run. Created by those who read stored runs."""
+
+    def __init__(self, state: Run, run_id: str, plan_of: PlanOf) -> None:
+        self.state = state
+        """The state after the entries so far; another object after a revision."""
+        self.revised: Revised | None = None
+        """The last revision among them."""
+        self._run_id, self._plan_of = run_id, plan_of
+
+    def apply(self, entries: Iterable[Entry], first: int = 0) -> Iterator[tuple[Fact, list[Event]]]:
+        """Replays entries one by one; StoreError where they do not fit the run."""
+        for number, (fact, decisions) in enumerate(entries, first):
+            try:
+                if isinstance(fact, Revised):
+                    self.state, events = revise(fact, self._plan_of(fact))
+                    self.revised = fact
+                else:
+                    events = step(self.state, fact, decisions)[1]
+            except (DecisionMismatch, IllegalFact) as error:
+                raise StoreError(
+                    f"run {self._run_id} does not fit its workflow at fact {number}: {error}"
+                ) from error
+            yield fact, events
 
 
 MAX_PENDING_FACTS = 500
@@ -317,11 +355,10 @@ class RunJournal:
         """Removes the last fact: the run did not allow it, or the step broke off."""
         self._lines.pop()
 
-    async def rebuild(self, plan: Plan) -> Run:
+    async def rebuild(self, plan: Plan, revision: int) -> Run:
         """Replays the run, including the facts that are not written yet."""
-        return await rebuild(
-            self.store, self.claim.run_id, plan, [decode_entry(line) for line in self._lines]
-        )
+        pending = [decode_entry(line) for line in self._lines]
+        return (await rebuild(self.store, self.claim.run_id, plan, pending, revision=revision)).state
 
     @property
     def is_full(self) -> bool:

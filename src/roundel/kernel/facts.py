@@ -272,6 +272,29 @@ class Retried(Struct, frozen=True, tag="retried"):
     time: float
 
 
+class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
+    """A person retried a failed run with changes: from here on it has another workflow.
+
+    The facts before it belong to the old workflow. `entries` are what of them still counts, as the new
+    workflow takes it (runs/forking.py); `retry.revise` makes the state of the run from them. `step` does
+    not apply this fact, since it needs another plan.
+    """
+
+    workflow: str
+    """The new workflow, encoded, without secrets."""
+    limits: dict[str, float]
+    """The limits that were given for the run, besides those of the workflow."""
+    entries: tuple[str, ...]
+    seq: int
+    """The number of the last event before."""
+    revision: int
+    """How often the run has been revised, this time included."""
+    time: float
+    script: str = ""
+    events: tuple[tuple[str, str | None, str | None, dict[str, Any]], ...] = ()
+    """What the new workflow has done beyond the old one, by name, node, address and data."""
+
+
 class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """A host resumed a run that no host was executing. The time in between does not count against
     limits."""
@@ -307,6 +330,7 @@ Fact = (
     | Paused
     | Resumed
     | Retried
+    | Revised
     | Reopened
     | Edited
     | Unlocked
@@ -360,6 +384,7 @@ UNMASKED_FIELDS = frozenset(
     {
         "address",
         "checks",
+        "entries",
         "error_type",
         "exit",
         "jump",
@@ -370,6 +395,7 @@ UNMASKED_FIELDS = frozenset(
         "role",
         "run_id",
         "type",
+        "workflow",
     }
 )
 """Fields that contain names of the workflow or words of the format: masked, they would not be found

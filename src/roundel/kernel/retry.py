@@ -7,6 +7,10 @@ other work.
 Calls have the same address as before, so the host makes them with the same idempotency keys. An agent
 continues inside its rounds of tools, an array loop with the elements that did not end, and messages that
 had walked half of the edges of a node walk the other half.
+
+A retry may bring changes: other limits or variables, or a corrected workflow. Then the state that the run
+failed with is of no use, since it belongs to the old plan. The fact `Revised` carries the history as the
+new workflow takes it, and `revise` makes the new state from it.
 """
 
 from __future__ import annotations

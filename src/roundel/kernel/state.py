@@ -548,6 +548,7 @@ class Run:
         "plan",
         "question_counts",
         "ready_queue",
+        "revision",
         "root",
         "run_counts",
         "run_id",
@@ -576,7 +577,9 @@ class Run:
         """Some graph was cancelled, so queue entries have to be checked for that."""
         self.since = self.until = 0.0
         self.stamp = _BEGINNING
-        self.seq = 0
+        self.seq = self.revision = 0
+        """The number of the last event; and how often the run was retried with another workflow, of which
+        its plan is the last one."""
         self.budgeted = plan.budgeted
         self.guard_stats = GuardStats()
         self.lock_budget: Budget | None = None

@@ -58,7 +58,7 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
-| `failed`           | Retried -> running                                                       |
+| `failed`           | Retried -> running; Revised -> running, by `revise` instead of `step`    |
 
 | fact             | answers                   | illegal when                                           |
 |------------------|---------------------------|--------------------------------------------------------|
@@ -125,10 +125,12 @@ from roundel.kernel.facts import (
     Reopened,
     Resumed,
     Retried,
+    Revised,
     Started,
     Stopped,
     Unlocked,
     Waited,
+    decode_entry,
 )
 from roundel.kernel.lifecycle import (
     cancel_executions,
@@ -232,6 +234,22 @@ def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:
     for entry in entries:
         step(run, entry.fact, entry.decisions)
     return run, [call.command for call in run.calls.values() if call.command is not None]
+
+
+def revise(fact: Revised, plan: Plan) -> tuple[Run, list[Event]]:
+    """The run with the workflow that a retry brought, whose plan is given, and the events of the change.
+
+    The history has happened already: only the change itself has an event, and what follows from it.
+    """
+    run, _ = replay(plan, (decode_entry(line.encode()) for line in fact.entries))
+    run.events = []
+    run.seq, run.revision = fact.seq, fact.revision
+    run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    run.emit("run_state_change", None, None, {"status": "running", "reason": "retried with changes"})
+    for event in fact.events:
+        run.emit(*event)
+    return run, run.events
 
 
 def _started(run: Run, fact: Started) -> None:

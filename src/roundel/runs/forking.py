@@ -19,6 +19,7 @@ followed a loop that now has more rounds. The first commands without a fact are 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,12 +33,15 @@ from roundel.hosts.stored_run import (
     available_secrets,
     changed_plan,
     create,
+    current_history,
     is_same_definition,
     new_run_id,
+    open_run,
     pin,
     pinned_plan,
+    plan_to_resume,
 )
-from roundel.journal.run_journal import pack
+from roundel.journal.run_journal import RunJournal, pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
@@ -56,6 +60,7 @@ from roundel.kernel.facts import (
     Reopened,
     Resumed,
     Retried,
+    Revised,
     Started,
     Stopped,
     Unlocked,
@@ -66,6 +71,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.step import revise as apply_revised
 from roundel.llm.script import Script
 from roundel.nodes.loading import Source
 from roundel.nodes.services import failure_type, outcome_of
@@ -110,6 +116,8 @@ class Rerun:
         self.entries: list[Entry] = []
         """The journal of the rerun."""
         self.difference: Difference | None = None
+        self.misfit: Difference | None = None
+        """The first result that the rerun cannot use, or that belongs to another input."""
         self._before, self._plan = before, plan
         self._secrets = secrets_of(plan)
         # The past is replayed once on its own plan, to learn which command each fact answered.
@@ -187,7 +195,7 @@ class Rerun:
         fitting = self._fact_for(pending, fact, requested) if pending is not None else None
         if pending is None or fitting is None:
             return None
-        self._compare(requested, pending)
+        self._compare(requested, pending, fact)
         del self._pending_commands[fact.address]
         try:
             return self._apply(fitting)
@@ -242,12 +250,14 @@ class Rerun:
         assert isinstance(masked, (Finished, Failed))
         return masked
 
-    def _compare(self, before: Command, command: Command) -> None:
+    def _compare(self, before: Command, command: Command, fact: RecordedEffect) -> None:
         """Reports if a node gets another input than in the past. The rerun still uses the old result:
         the first difference is what counts, and there is no model to ask."""
         then, now = _command_text(before), _command_text(command)
         if then != now:
-            self._report_difference(Difference(command.address, "gets another input", then, now))
+            difference = Difference(command.address, "gets another input", then, now)
+            self._report_difference(difference)
+            self._report_misfit(difference, fact)
 
     def _compare_locks(self, before: list[_PastFact]) -> None:
         """Reports if an effect happens although, in the past, a lock had to be unlocked before it
@@ -265,11 +275,17 @@ class Rerun:
             self._report_difference(Difference(address, what))
         for fact in unused:
             what = f"ran then, and does not now: the run is {self.state.status}"
-            self._report_difference(Difference(fact.address, what))
+            difference = Difference(fact.address, what)
+            self._report_difference(difference)
+            self._report_misfit(difference, fact)
 
     def _report_difference(self, difference: Difference) -> None:
         """Remembers the first difference; later ones may be its consequences."""
         self.difference = self.difference or difference
+
+    def _report_misfit(self, difference: Difference, fact: RecordedEffect) -> None:
+        if not isinstance(fact, Failed):  # of a call that failed there is no result that could be lost
+            self.misfit = self.misfit or difference
 
     def now(self) -> float:
         """The clock of the pure nodes."""
@@ -424,8 +440,8 @@ async def fork(
     `at` is an address: the new run begins where the old one reached it, before the node there ran.
     Without `at` it begins where the old one is now; if that has failed, what failed runs again.
     `message` replaces the input of the call there."""
-    pinned = await store.pinned(run_id)
-    entries = _without_stop(await store.entries(run_id))
+    pinned, entries = await current_history(store, run_id)
+    entries = _without_stop(entries)
     before = pinned_plan(pinned)
     given = workflow is not None or bool(limits) or bool(variables)
     plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
@@ -470,11 +486,84 @@ async def replay(
 ) -> Difference | None:
     """Plays a run again on another workflow, or with other limits or variables. Returns where it would
     first have differed; None if it would not have."""
-    pinned = await store.pinned(run_id)
+    pinned, entries = await current_history(store, run_id)
     now = changed_plan(pinned, workflow, limits, variables, allow_paths)
-    rerun = Rerun(pinned_plan(pinned), await store.entries(run_id), now)
+    rerun = Rerun(pinned_plan(pinned), entries, now)
     rerun.play()
     return rerun.difference
+
+
+async def revise(
+    store: Store,
+    run_id: str,
+    *,
+    workflow: Source | None = None,
+    limits: Mapping[str, float] | None = None,
+    variables: Mapping[str, Any] | None = None,
+    script: Script | None = None,
+    allow_paths: AllowPaths = (),
+) -> bool:
+    """Gives a failed run another workflow, other limits, variables or replies, and puts in flight what
+    failed; `resume` executes it. Returns False, and changes nothing, if nothing is different.
+
+    StoreError if the run has not failed, or if what it has done does not fit the new workflow: everything
+    that finished has to be of use, with the same input."""
+    journal = RunJournal(store, await store.claim(run_id))
+    try:
+        pinned, entries = await current_history(store, run_id)
+        opened = await open_run(store, run_id)
+        if opened.state.status != "failed":
+            raise StoreError(
+                f"run {run_id} has not failed, so there is nothing to retry; it is {opened.state.status}"
+            )
+        plan = changed_plan(pinned, workflow, limits, variables, allow_paths)
+        if script is None and is_same_definition(pinned, plan.workflow):
+            return False
+        new_pinned = _pinned(pinned, plan, limits, script)
+        plan_to_resume(new_pinned, workflow)  # fails if something is missing here that the run needs
+        before = pinned_plan(pinned)
+        state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
+        if state.status == "failed":
+            raise StoreError(f"with these changes run {run_id} would fail again: {state.error}")
+        lines = tuple(encode_entry(entry).decode() for entry in new_entries)
+        revision = opened.state.revision + 1
+        fact = Revised(
+            new_pinned.workflow,
+            new_pinned.limits,
+            lines,
+            opened.state.seq,
+            revision,
+            _now(new_entries),
+            new_pinned.script,
+            _new_events(_events_of(before, entries), _events_of(plan, new_entries)),
+        )
+        journal.add(fact)
+        await journal.commit(apply_revised(fact, plan)[0])
+        return True
+    finally:
+        await journal.close()
+
+
+def _events_of(plan: Plan, entries: list[Entry]) -> list[Event]:
+    run = Run(plan)
+    return [event for fact, decisions in entries for event in step(run, fact, decisions)[1]]
+
+
+def _new_events(before: list[Event], now: list[Event]) -> tuple[tuple[str, str | None, str | None, Any], ...]:
+    """The events that only the changed run has: nodes that have run by now, and what is in flight."""
+    old = Counter(map(_signature, before))
+    new = []
+    for event in now:
+        signature = _signature(event)
+        if old[signature]:
+            old[signature] -= 1
+        elif event.event != "run_state_change":  # the revision has one itself
+            new.append((event.event, event.node_id, event.address, event.data))
+    return tuple(new)
+
+
+def _signature(event: Event) -> tuple[str, str | None, bytes]:
+    return event.event, event.address, msgspec.json.encode(event.data, enc_hook=repr, order="sorted")
 
 
 def _without_stop(entries: list[Entry]) -> list[Entry]:
@@ -483,10 +572,12 @@ def _without_stop(entries: list[Entry]) -> list[Entry]:
 
 
 def _replay_until(
-    before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
+    before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool, fits: bool = False
 ) -> tuple[Run, list[Entry]]:
     """The state of the fork and its entries, up to the address. Without an address, the fork of a failed
-    run has everything that finished, and in flight what failed."""
+    run has everything that finished, and in flight what failed.
+
+    With `fits`, StoreError if the changed run could not use everything that happened."""
     is_reached = _starts_at(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
@@ -497,6 +588,11 @@ def _replay_until(
             rerun = Rerun(before, entries, plan, run_id, fails=False)
             found = rerun.play(is_reached)
         state, new_entries = rerun.state, rerun.entries
+        if fits and rerun.misfit is not None:
+            raise StoreError(
+                f"what run {run_id} has done does not fit these changes: {rerun.misfit}\n"
+                f"`roundel fork {run_id}` starts a new run, which keeps what fits"
+            )
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:

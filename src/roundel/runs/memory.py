@@ -15,12 +15,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.hosts.stored_run import pinned_plan
-from roundel.journal.run_journal import replay_entries
+from roundel.hosts.stored_run import replay_run
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Finished, Intercepted
-from roundel.kernel.state import Run
 from roundel.memory.files import split_passages
 from roundel.memory.namespaces import NAME_PREFIX, PATH_PREFIX, escape_name
 from roundel.memory.run_memory import confidence_of
@@ -51,8 +49,7 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
     kept = await store.kept(run_id)
     if kept is not None:
         return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
-    plan = pinned_plan(await store.pinned(run_id))
-    return list(_quarantined_messages(replay_entries(Run(plan), await store.entries(run_id), run_id)))
+    return list(_quarantined_messages([pair async for pair in replay_run(store, run_id)]))
 
 
 def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:

@@ -18,8 +18,17 @@ from typing import Any, Self
 
 import msgspec
 
-from roundel.hosts.control import Answer, Pause, Question, Resume, Retry, Stop, Unlock, open_questions
-from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec
+from roundel.hosts.control import (
+    Answer,
+    Pause,
+    Question,
+    Resume,
+    RunRequest,
+    Stop,
+    Unlock,
+    open_questions,
+)
+from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
 from roundel.hosts.stored_run import follow, pinned_plan, read_events
 from roundel.journal.store import RunRow, Store, StoreError
@@ -142,27 +151,74 @@ class Runs:
         self,
         run_id: str,
         *,
-        workflow: Source | None = None,
         record: str | os.PathLike[str] | None = None,
         attach: Attach | None = None,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        script: ScriptSource = None,
+        allow_paths: AllowPaths = (),
         **attached: Any,
     ) -> Result:
-        """Takes up a failed run here and waits until it is idle: the calls that failed, and those that were
-        cancelled or not begun because of it, are made; everything that finished is kept.
+        """Takes up a failed run here and waits until it is idle. The calls that failed are made again, with
+        the same idempotency keys, and so are those that were cancelled or not begun because of it;
+        everything that finished is kept.
 
-        `workflow` provides the code of functions again, as in `resume`."""
+        A retry may bring other limits, variables or replies, or a corrected workflow, if what the run has
+        done fits it. `workflow` also provides the code of functions again, as in `resume`. `ask`,
+        `on_event` and `middleware` are those of an Attachment."""
         run_id = await self.find(run_id)
-        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
-        await self.retry_in_background(run_id, workflow=workflow, attach=attachment)
+        await self.retry_in_background(
+            run_id,
+            workflow=workflow,
+            limits=limits,
+            variables=variables,
+            script=script,
+            allow_paths=allow_paths,
+            attach=attach or Attachment(recorder=open_recorder(record), **attached),
+        )
         return await self.wait(run_id)
 
     async def retry_in_background(
-        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NO_ATTACHMENT
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        script: ScriptSource = None,
+        allow_paths: AllowPaths = (),
+        attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Takes up a failed run here without waiting for it."""
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, Retry(), execute=attach, workflow=workflow)
+        request: RunRequest = RetryRun()
+        if workflow is not None or limits or variables or script is not None:
+            revised = await forking.revise(
+                self.store,
+                run_id,
+                workflow=workflow,
+                limits=limits,
+                variables=variables,
+                script=read_script(script),
+                allow_paths=allow_paths,
+            )
+            if revised and (await self.store.row(run_id)).status == "completed":
+                await self._show_finished(run_id, attach)
+                return run_id
+            request = Resume() if revised else request
+        await self.engine.control(run_id, request, execute=attach, workflow=workflow)
         return run_id
+
+    async def _show_finished(self, run_id: str, attach: Attach) -> None:
+        """Shows a run that was completed by a change alone to the process that retried it: its events from
+        the change on."""
+        attachment = resolve_attachment(attach, run_id, await self.inspect(run_id))
+        events = await self.events(run_id)
+        failed = max(number for number, event in enumerate(events[:-1]) if event.event == "run_finished")
+        if attachment.on_event is not None:
+            for event in events[failed + 1 :]:
+                attachment.on_event(event)
 
     async def result(self, run_id: str) -> Result:
         """Waits until a run is idle, whichever process executes it."""
