@@ -23,6 +23,7 @@ from roundel.hosts.control import (
     Pause,
     Question,
     Resume,
+    RetryRun,
     RunRequest,
     Stop,
     Unlock,
