@@ -14,8 +14,8 @@ from roundel.kernel.facts import Answered, Failed, Finished, Outcome, Started, S
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.message import Message
-from tests.kernel.graphs import case, scripts, texts, workflows
-from tests.kernel.reference import interpret
+from tests.kernel.graphs import case, case_with_failures, scripts, texts, workflows
+from tests.kernel.reference import FAILS, interpret
 from tests.kernel.simulator import Simulator, plan_of
 
 seeds = st.integers(0, 2**40)
@@ -54,6 +54,19 @@ def test_the_kernel_agrees_with_the_reference(data: st.DataObject, text: str, or
 def test_the_kernel_agrees_with_the_reference_on_thousands_more(block: int) -> None:
     for seed in range(block * 700, (block + 1) * 700):
         assert_agrees(*case(seed), order=seed)
+
+
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize("block", range(4))
+def test_the_kernel_agrees_with_the_reference_on_failures(block: int, tools: bool) -> None:
+    handled = 0
+    for seed in range(block * 400, (block + 1) * 400):
+        workflow, text, script = case_with_failures(seed, tools)
+        assert_agrees(workflow, text, script, order=seed)
+        trace = interpret(workflow, text, script)
+        failed = any("".join(run.outputs).startswith(FAILS) for run in trace.executions)
+        handled += trace.status == "completed" and failed
+    assert handled > 50
 
 
 @settings(max_examples=500, deadline=None)
