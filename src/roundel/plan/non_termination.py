@@ -79,7 +79,7 @@ def _ends_by_failure(loop: EnteredLoop) -> Diagnostic:
     if edge is not None:
         message += f": no other edge than {edge.edge} leaves it"
     hint = (
-        "add an edge out of the loop that is taken without a failure, with a condition or from a loop_counter"
+        "add an edge out of the loop that fires without a failure, with a condition or from a loop_counter"
     )
     at = loop.entry.node.at if edge is None else edge.edge.at
     return at.diagnostic("warning", "ends-by-failure", message, hint)
