@@ -124,7 +124,7 @@ def test_loop_that_only_a_failure_leaves_is_a_warning() -> None:
     graph._settings["limits"] = {"rounds": 5}
     assert all_findings(graph) == [
         "warning ends-by-failure: the loop Ask → Tell → Ask ends only if a node fails: "
-        "no other edge than Ask → Alert (error) leaves it"
+        "nothing leaves it but Ask → Alert (error)"
     ]
     assert all_findings(graph.edge("Tell", "Alert", condition=WORD)) == []
 
@@ -137,7 +137,7 @@ def test_failure_that_leads_nowhere_else_does_not_end_a_loop() -> None:
     graph.edge("Tell", "Fallback", port="error")
     assert all_findings(graph)[:1] == [
         "warning ends-by-failure: the loop Ask → Tell → Ask ends only if a node fails: "
-        "no other edge than Tell → Fallback (error) leaves it"
+        "nothing leaves it but Tell → Fallback (error)"
     ]
     assert all_findings(graph.edge("Fallback", "Ask", condition=WORD))[:1] == [
         "warning ends-by-failure: the loop Ask → Tell → Fallback → Ask ends only if a node fails"

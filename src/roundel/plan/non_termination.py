@@ -74,14 +74,13 @@ def _path(loop: EnteredLoop) -> str:
 
 def _ends_by_failure(loop: EnteredLoop) -> Diagnostic:
     """The diagnostic: each round that does not fail triggers the next."""
-    edge = next((edge for edge in loop.leaving() if edge.port == ERROR_PORT and not never(edge)), None)
+    edges = [edge for edge in loop.leaving() if edge.port == ERROR_PORT and not never(edge)]
     message = f"the loop {_path(loop)} ends only if a node fails"
-    if edge is not None:
-        message += f": no other edge than {edge.edge} leaves it"
-    hint = (
-        "add an edge out of the loop that fires without a failure, with a condition or from a loop_counter"
-    )
-    at = loop.entry.node.at if edge is None else edge.edge.at
+    if edges:
+        more = f" and {len(edges) - 1} more" if len(edges) > 1 else ""
+        message += f": nothing leaves it but {edges[0].edge}{more}"
+    hint = "add an edge out of the loop that fires without a failure, with a condition or from a loop_counter"
+    at = edges[0].edge.at if edges else loop.entry.node.at
     return at.diagnostic("warning", "ends-by-failure", message, hint)
 
 
