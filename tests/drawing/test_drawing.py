@@ -186,6 +186,31 @@ def test_quoted_label_decodes_to_the_same_text(text: str) -> None:
     assert '"' not in label[1:-1]
 
 
+def bounded_retry() -> dict[str, Any]:
+    nodes = [node("Try"), node("Guard", "loop_counter", max_iterations=3), node("Alert"), node("End")]
+    failures = [("Try", "Try"), ("Try", "Guard"), ("Guard", "Alert")]
+    edges = [edge("Try", "End"), *(edge(one, other, port="error") for one, other in failures)]
+    edges += [edge("Guard", "Try"), edge("Guard", "End"), edge("Try", "Alert", port="error", trigger=False)]
+    return graph(nodes, edges, end=["End"])
+
+
+def test_error_edges_are_drawn_apart() -> None:
+    plan = plan_of(bounded_retry())
+    lines = [line.strip(" │├└─") for line in shown(plan).splitlines()]
+    for line in ("↺⤳ Try [port error]", "⤳ Guard [port error]", "⇥⤳ Alert [port error]", "↺ Try", "⇥ End"):
+        assert line in lines
+    chart = mermaid(plan)
+    assert 'n0 -->|"↺ port error"| n0' in chart
+    assert "linkStyle 1,2,3,6 stroke:#be185d,stroke-dasharray:9 3 2 3" in chart
+    assert "linkStyle 4 stroke:#ea580c,stroke-width:2px" in chart
+    drawn = picture(plan)
+    assert drawn.count('<path class="edge failure explicit"') == 3
+    assert drawn.count('<path class="edge failure data"') == 1
+    assert "<title>Try → Try (error)</title>" in drawn and "port error" in texts(drawn)
+    assert ".explicit" not in picture(plan_of(review_loop()))
+    assert [edge.explicit for edge in draw(plan).edges if edge.port] == [True] * 4
+
+
 # SVG.
 
 

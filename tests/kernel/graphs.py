@@ -97,6 +97,39 @@ def case_with_tools(seed: int) -> tuple[Dict, str, dict[str, list[str]]]:
     return {**workflow, "tools": tools}, _pick(dice, *TEXTS), script
 
 
+def case_with_failures(seed: int, tools: bool = False) -> tuple[Dict, str, dict[str, list[str]]]:
+    """The same, with error edges, and nodes of all types that fail: those with such an edge rather often."""
+    workflow, text, script = case_with_tools(seed) if tools else case(seed)
+    dice = Random(seed + 1).randrange
+    graph = workflow["graph"]
+    names = [node["id"] for node in graph["nodes"]]
+    risky = [name for name in names if _chance(dice, 40)]
+    for name in risky:
+        for _ in range(1 + dice(2)):
+            target = name if _chance(dice, 25) else _pick(dice, *names)
+            edge: Dict = {"from": name, "to": target, "port": "error", **_pick(dice, *FLAGS)}
+            if _chance(dice, 40):
+                edge["condition"] = _keyword_condition(dice)
+            if _chance(dice, 15):
+                edge["trigger"] = False
+            graph["edges"].insert(dice(len(graph["edges"]) + 1), edge)
+    for name in names:
+        agent = name in script or _type_of(graph, name) == "agent"
+        if name in risky or _chance(dice, 2):
+            replies = script.get(name, [""]) if agent else [""] * (1 + dice(3))
+            script[name] = [reply for first in replies for reply in _with_failures(dice, first)]
+    return workflow, text, script
+
+
+def _type_of(graph: Dict, name: str) -> str:
+    return next(str(node["type"]) for node in graph["nodes"] if node["id"] == name)
+
+
+def _with_failures(dice: Dice, reply: str) -> list[str]:
+    failures = [f"!{_pick(dice, *PHRASES)}" for _ in range(_pick(dice, 0, 0, 1, 1, 2))]
+    return [*failures, reply] if _chance(dice, 80) else failures or [reply]
+
+
 def _tool_use(dice: Dice) -> Dict:
     config: Dict = {"tools": list(TOOLS), "approval": ["ask"], "max_tool_calls": _pick(dice, 2, 0, 1, 3)}
     if _chance(dice, 40):

@@ -26,7 +26,11 @@ LISTS = ('["a", "b"]', "[]", '["x", {"k": 1}, null, [2]]', "[1, 2, 3, 4, 5]", '{
 
 
 class Failure(Exception):
-    pass
+    """A node failed; nothing has handled it yet."""
+
+    def __init__(self, address: str, error: str) -> None:
+        super().__init__(address)
+        self.error = error
 
 
 class Locked(Exception):
@@ -83,7 +87,7 @@ class Place:
         text = replies[min(ordinal, len(replies) - 1)] if replies else (inputs[-1][1] if inputs else "")
         self.record(self.prefix + name, name, seen, [text])
         if text.startswith(FAILS):
-            raise Failure(self.prefix + name)
+            raise Failure(self.prefix + name, text.removeprefix(FAILS))
         return text
 
     def record(self, address: str, name: str, inputs: list[Said], outputs: list[str]) -> None:
@@ -134,6 +138,8 @@ class Maker:
     """How many loops are around that go on when a round fails."""
     tools: bool = False
     """Whether agents may have tools."""
+    handled: bool = False
+    """Whether nodes may have edges for failures."""
 
     def name(self, kind: str) -> str:
         self.names += 1
@@ -215,6 +221,7 @@ class Maker:
 
     def graph(self, depth: int, jumps: bool) -> Piece:
         shapes = [self.chain, self.chain, self.fork, self.cycle, self.leaving, self.leaving]
+        shapes += [self.rescue, self.retry] * 4 if self.handled else []
         return self.dice.choice(shapes)(depth, jumps)
 
     def chain(self, depth: int, jumps: bool) -> Piece:
@@ -297,6 +304,66 @@ class Maker:
             nodes.append({"id": jump, "type": kind})
             edges.append({"from": start, "to": jump, "condition": stops})
         return Piece({"nodes": nodes, "edges": edges, "start": start, "end": end}, play)
+
+    def fallible(self, depth: int, jumps: bool) -> Piece:
+        """A node whose failure may be handled. It must not depend on who is quicker, as in `loop`."""
+        self.caught += 1
+        piece = self.node(depth, jumps)
+        self.caught -= 1
+        return piece
+
+    def rescue(self, depth: int, jumps: bool) -> Piece:
+        """If the first node fails, or something inside it, another speaks in its place; for some errors."""
+        first, other, done = self.fallible(depth - 1, jumps), self.speaker(calm=True), self.name("Done")
+        word = self.pick(None, None, "no")
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            try:
+                messages = sent(first.play(place, inputs))
+            except Failure as failure:
+                if word is not None and word not in failure.error:
+                    raise
+                messages = sent(other.play(place, user([failure.error])))
+            if messages:
+                place.run(done)
+                place.record(place.prefix + done, done, messages, [messages[-1][1]])
+            return messages[-1:]
+
+        start, handler = first.written["id"], other.written["id"]
+        error: dict[str, Any] = {"from": start, "to": handler, "port": "error"}
+        if word is not None:
+            error["condition"] = {"type": "keyword", "config": {"any": [word]}}
+        nodes = [first.written, other.written, {"id": done, "type": "passthrough", "config": {}}]
+        edges = [{"from": start, "to": done}, error, {"from": handler, "to": done}]
+        return Piece({"nodes": nodes, "edges": edges, "start": start, "end": done}, play)
+
+    def retry(self, depth: int, jumps: bool) -> Piece:
+        """A free cycle that tries again what failed, until a counter has counted enough failures."""
+        again, gate, done = self.fallible(depth - 1, jumps), self.name("Gate"), self.name("Done")
+        name, count = again.written["id"], self.pick(1, 2, 3)
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            messages: list[Said] = []
+            for number in range(1, count + 1):
+                at = f"{place.stem}{name}[{number}]/"
+                try:
+                    messages = sent(again.play(place.inside(at, f"{at[:-1]}."), inputs))
+                    break
+                except Failure as failure:
+                    messages = user([f"Loop limit reached ({count})"]) if number == count else []
+                    place.run(gate)
+                    place.record(at + gate, gate, user([failure.error]), texts_of(messages))
+                    inputs = reply_text([failure.error])
+            if messages:
+                place.run(done)
+                place.record(place.prefix + done, done, messages, [messages[-1][1]])
+            return messages[-1:]
+
+        nodes = [again.written, {"id": gate, "type": "loop_counter", "config": {"max_iterations": count}}]
+        nodes.append({"id": done, "type": "passthrough", "config": {}})
+        failures = [{"from": name, "to": to, "port": "error"} for to in (name, gate)]
+        edges = [{"from": x, "to": y} for x, y in ((name, done), (gate, name), (gate, done))]
+        return Piece({"nodes": nodes, "edges": [*failures, *edges], "start": name, "end": done}, play)
 
     # Loop agents.
 
@@ -520,17 +587,19 @@ class Loop:
         return reply_text((given[-1] if given else []) or [""])
 
 
-def case(seed: int, tools: bool = False) -> tuple[dict[str, Any], str, Script, Play]:
-    """A workflow, an input, a script, and what it means; most agents have tools, if there are to be any."""
-    maker = Maker(Random(seed), tools=tools)
-    whole = maker.chain(3, False)
+def case(seed: int, tools: bool = False, handled: bool = False) -> tuple[dict[str, Any], str, Script, Play]:
+    """A workflow, an input, a script, and what it means; most agents have tools, if there are to be any, and
+    many failures are handled, if they are to be."""
+    maker = Maker(Random(seed), tools=tools, handled=handled)
+    whole = maker.graph(4, False) if handled else maker.chain(3, False)
     script = {name: _replies(maker, name) for name in maker.agents if maker.pick(True, True, True, False)}
     offered = {name: {"python": "statistics:mean"} for name in TOOLS} if tools else {}
     return {"graph": whole.written, "tools": offered}, maker.pick(*WORDS, *LISTS), script, whole.play
 
 
 def _replies(maker: Maker, name: str) -> list[str]:
-    fails = () if name in maker.calm else (FAILS + "no",)
+    failures = [FAILS + "no"] * 5 + [FAILS + "never"] * 2 if maker.handled else [FAILS + "no"]
+    fails = () if name in maker.calm else tuple(failures)
     asks = REQUESTS * 2 if name in maker.tool_users else ()
     return [maker.pick(*WORDS, *LISTS, *fails, *asks) for _ in range(maker.pick(1, 2, 4, 6))]
 

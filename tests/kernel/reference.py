@@ -3,7 +3,9 @@
 Nothing here is shared with the engine: no code, no plan, no cleverness. One node runs at a time, layer
 by layer, and everything that depends on order is sorted by an explicit key. It knows the node types
 `passthrough`, `literal`, `loop_counter` and `agent`; an agent says what a script tells it to say. A reply
-that begins with a question mark asks for the tools that it names, if the agent has any.
+that begins with a question mark asks for the tools that it names, if the agent has any; one that begins
+with an exclamation mark is a failure. A script makes nodes of other types fail in the same way, and says
+nothing else of them.
 
 The one idea worth knowing first is the *place* of an execution: for each scope around it, from the whole
 graph inwards, the round of that scope, the layer of the unit there, and the unit's position in the file.
@@ -23,6 +25,8 @@ FAILS = "!"
 """A reply that begins with it is the text of an error."""
 ASKS = "?"
 """A reply that begins with it asks for tools."""
+ERROR = "error"
+"""The port of failures."""
 BAD_TOOL = "bad"
 """The tool that always fails."""
 
@@ -84,6 +88,7 @@ class _Edge:
     index: int
     source: str
     target: str
+    port: str | None
     trigger: bool
     condition: Any
     carry_data: bool
@@ -93,13 +98,14 @@ class _Edge:
 
 
 def _read_edges(graph: dict[str, Any]) -> list[_Edge]:
-    """The edges in file order; of two with the same ends only the later is left, where it stands."""
-    last: dict[tuple[str, str], _Edge] = {}
+    """The edges in file order; of two with the same ends and port only the later is left, where it stands."""
+    last: dict[tuple[str, str, str | None], _Edge] = {}
     for index, raw in enumerate(graph.get("edges", [])):
-        last[raw["from"], raw["to"]] = _Edge(
+        last[raw["from"], raw["to"], raw.get("port")] = _Edge(
             index=index,
             source=raw["from"],
             target=raw["to"],
+            port=raw.get("port"),
             trigger=raw.get("trigger", True),
             condition=raw.get("condition"),
             carry_data=raw.get("carry_data", True),
@@ -229,7 +235,7 @@ def _side_nodes(loop: frozenset[str], others: set[str], edges: list[_Edge]) -> s
     while wrong := next((node for node in sorted(sides) if not _is_side(node, sides, loop, edges)), None):
         sides.discard(wrong)
     exits = [e for e in edges if e.trigger and e.source in loop and e.target not in loop | sides]
-    return sides if exits else set()
+    return sides if any(e.port != ERROR for e in exits) else set()
 
 
 def _is_side(node: str, sides: set[str], loop: frozenset[str], edges: list[_Edge]) -> bool:
@@ -318,6 +324,14 @@ class _Stopped(Exception):
     def __init__(self, status: str) -> None:
         super().__init__(status)
         self.status = status
+
+
+class _Failed(Exception):
+    """A node failed after it said this; `error` is what is told of it."""
+
+    def __init__(self, text: str, error: str) -> None:
+        super().__init__(error)
+        self.text, self.error = text, error
 
 
 class _Run:
@@ -415,12 +429,24 @@ class _Run:
         label = _label(node)
         address = f"{path}/{label}" if path else label
         self.here, self.seen = (address, f"{path}.{label}[" if path else f"{label}["), []
-        outputs = self.actions[self.nodes[node]["type"]](node, inputs)
         self.runs[node] = self.runs.get(node, 0) + 1
+        try:
+            outputs = self.actions[self.nodes[node]["type"]](node, inputs)
+        except _Failed as failure:
+            self.record(address, node, inputs + self.seen, [_Message("assistant", failure.text)])
+            self.remember(node, inputs, [])
+            return self.handle(node, place, failure.error)
         self.reply_text[node] += [message.text for message in outputs]
         self.record(address, node, inputs + self.seen, outputs)
         self.remember(node, inputs, outputs)
-        return self.deliver(node, place, outputs)
+        return self.deliver(node, place, outputs, None)
+
+    def handle(self, node: str, place: Place, text: str) -> set[str]:
+        """A failure on the edges for failures; if none of them triggers anything, the run fails."""
+        fired = self.deliver(node, place, [_Message("assistant", text)], ERROR)
+        if not fired:
+            raise _Stopped("failed")
+        return fired
 
     # What a run of a node consists of.
 
@@ -446,11 +472,11 @@ class _Run:
         if window != 0:
             self.queues[node] += [_remembered(output) for output in outputs]
 
-    def deliver(self, node: str, place: Place, outputs: list[_Message]) -> set[str]:
+    def deliver(self, node: str, place: Place, outputs: list[_Message], port: str | None) -> set[str]:
         fired: set[str] = set()
         for number, message in enumerate(outputs):
             for edge in self.edges:
-                if edge.source == node and _holds(edge.condition, message.text):
+                if edge.source == node and edge.port == port and _holds(edge.condition, message.text):
                     self.waiting[edge.target].append(_Delivery(place, number, edge, message))
                     if edge.trigger:
                         fired.add(edge.target)
@@ -460,15 +486,18 @@ class _Run:
     # What the types of nodes do.
 
     def passthrough(self, node: str, inputs: list[_Message]) -> list[_Message]:
+        self.may_fail(node)
         if not inputs:
             return [_Message("user", "")]
         return inputs[-1:] if self.config(node).get("only_last_message", True) else list(inputs)
 
     def literal(self, node: str, _inputs: list[_Message]) -> list[_Message]:
+        self.may_fail(node)
         config = self.config(node)
         return [_Message(config.get("role", "user"), config["content"], preserve=True)]
 
     def loop_counter(self, node: str, _inputs: list[_Message]) -> list[_Message]:
+        self.may_fail(node)
         config = self.config(node)
         limit = config.get("max_iterations", 10)
         self.counts[node] += 1
@@ -490,16 +519,23 @@ class _Run:
             self.seen += self.tools(node, inputs, wanted(text), f"{stem}{number}]/")
             text = self.reply(node, inputs)
             if number == limit and wanted(text) and config.get("on_limit", "answer") != "answer":
-                raise _Stopped("failed" if config["on_limit"] == "error" else "suspended_locked")
+                if config["on_limit"] == "suspend":
+                    raise _Stopped("suspended_locked")
+                error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
+                raise _Failed(text, error)
         no_answer = config.get("tools") and not text.strip()
         return [_Message("assistant", "" if no_answer else text)]
+
+    def may_fail(self, node: str) -> None:
+        if node in self.script:
+            self.reply(node, [])
 
     def reply(self, node: str, inputs: list[_Message]) -> str:
         replies, number = self.script.get(node), self.calls.get(node, 0)
         self.calls[node] = number + 1
         text = replies[min(number, len(replies) - 1)] if replies else inputs[-1].text if inputs else ""
         if text.startswith(FAILS):
-            raise _Stopped("failed")
+            raise _Failed(text, text.removeprefix(FAILS))
         return text
 
     def tools(self, node: str, inputs: list[_Message], names: list[str], at: str) -> list[_Message]:

@@ -117,7 +117,11 @@ class Simulator:
             return self._use(command, command.state)
         if isinstance(command, Call) and isinstance(command.state, ModelCall):
             return self._reply(command, command.state)
-        if isinstance(command, Ask) or node.kind.speaks:
+        speaks = isinstance(command, Ask) or node.kind.speaks
+        if not speaks and node.id in self.script and self._next(command).startswith(FAILS):
+            self._keep(command, _pairs(command), self._next(command))
+            return Failed(command.address, self._next(command).removeprefix(FAILS), self.now())
+        if speaks:
             text = self.reply_text(node.id, command.ordinal, command.inputs)
             outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))
         else:
@@ -136,10 +140,13 @@ class Simulator:
             )
         )
         if outcome.messages and outcome.messages[-1].text.startswith(FAILS):
-            return Failed(command.address, outcome.messages[-1].text, self.now())
+            return Failed(command.address, outcome.messages[-1].text.removeprefix(FAILS), self.now())
         if isinstance(command, Ask):
             return Answered(command.address, outcome.messages[0], self.now())
         return Finished(command.address, outcome, self.now())
+
+    def _next(self, command: Call | Ask) -> str:
+        return self.reply_text(self.plan.sites[command.site].id, command.ordinal, command.inputs)
 
     # Agents with tools.
 
@@ -149,7 +156,7 @@ class Simulator:
         results = [result.text for exchange in question.exchanges for result in exchange.results]
         self._keep(call, [*_pairs(call), *(("tool", result) for result in results)], text)
         if text.startswith(FAILS):
-            return Failed(call.address, text, self.now())
+            return Failed(call.address, text.removeprefix(FAILS), self.now())
         calls = [{"id": f"{number}", "name": tool} for number, tool in enumerate(wanted(text))]
         outcome = Outcome(state={"reply": {"text": text, "tool_calls": calls}})
         return Finished(call.address, outcome, self.now())

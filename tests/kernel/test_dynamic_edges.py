@@ -226,3 +226,27 @@ def test_call_ordinals_of_parts_do_not_overlap_within_or_across_rounds(
     assert [
         seen.outputs[0] for seen in run.trace() if seen.node == "W" and "look" not in seen.address
     ] == replies
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_failed_part_of_a_map_takes_the_error_edge_beside_the_others(order: int) -> None:
+    made = graph(lines(max_parallel=3)).node("Sorry", "passthrough", only_last_message=False)
+    made.edge("Each", "Sorry", port="error", condition={"type": "keyword", "config": {"any": ["down"]}})
+    made.edge("Sorry", "Out")
+    run = Simulator(plan_of(made.mapping()), {"Each": ["A", "!down", "C"]}, lambda count: order % count)
+    run.start("a\nb\nc").finish()
+    ran = {execution.address: execution.inputs for execution in run.executions}
+    assert ran["Sorry"] == (("user", "down"),)
+    assert ran["Out"] == (("user", "A"), ("user", "C"), ("user", "down"))
+    assert run.state.status == "completed"
+    lost = Simulator(plan_of(made.mapping()), {"Each": ["A", "!down", "!else"]}).start("a\nb\nc").finish()
+    assert (lost.state.status, lost.state.error) == ("failed", "Each#3: else")
+
+
+def test_failed_group_of_a_tree_leaves_only_the_failure() -> None:
+    made = graph({**lines(), "type": "tree", "config": {"group_size": 2}}).node("Sorry", "passthrough")
+    made.edge("Each", "Sorry", port="error").edge("Sorry", "Out")
+    run = Simulator(plan_of(made.mapping()), {"Each": ["AB", "!down"]}).start("a\nb\nc\nd").finish()
+    ran = {execution.address: execution.inputs for execution in run.executions}
+    assert ran["Sorry"] == (("user", "down"),)
+    assert ran["Out"] == (("user", "down"),)

@@ -14,11 +14,15 @@ from roundel.kernel.facts import Answered, Failed, Finished, Outcome, Started, S
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.message import Message
-from tests.kernel.graphs import case, scripts, texts, workflows
-from tests.kernel.reference import interpret
+from tests.kernel.graphs import case, case_with_failures, scripts, texts, workflows
+from tests.kernel.reference import FAILS, interpret
 from tests.kernel.simulator import Simulator, plan_of
 
+Case = tuple[dict[str, Any], str, dict[str, list[str]]]
 seeds = st.integers(0, 2**40)
+
+
+cases = st.builds(lambda make, seed: make(seed), st.sampled_from([case, case_with_failures]), seeds)
 
 
 def chooser(seed: int) -> Any:
@@ -56,10 +60,23 @@ def test_the_kernel_agrees_with_the_reference_on_thousands_more(block: int) -> N
         assert_agrees(*case(seed), order=seed)
 
 
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize("block", range(4))
+def test_the_kernel_agrees_with_the_reference_on_failures(block: int, tools: bool) -> None:
+    handled = 0
+    for seed in range(block * 400, (block + 1) * 400):
+        workflow, text, script = case_with_failures(seed, tools)
+        assert_agrees(workflow, text, script, order=seed)
+        trace = interpret(workflow, text, script)
+        failed = any("".join(run.outputs).startswith(FAILS) for run in trace.executions)
+        handled += trace.status == "completed" and failed
+    assert handled > 50
+
+
 @settings(max_examples=500, deadline=None)
-@given(seeds, seeds, seeds)
-def test_trace_does_not_depend_on_completion_order(seed: int, one: int, other: int) -> None:
-    workflow, text, script = case(seed)
+@given(cases, seeds, seeds)
+def test_trace_does_not_depend_on_completion_order(made: Case, one: int, other: int) -> None:
+    workflow, text, script = made
     plan = plan_of(workflow)
     first = Simulator(plan, script, chooser(one)).start(text).finish()
     second = Simulator(plan, script, chooser(other)).start(text).finish()
@@ -70,9 +87,9 @@ def test_trace_does_not_depend_on_completion_order(seed: int, one: int, other: i
 
 
 @settings(max_examples=400, deadline=None)
-@given(seeds, seeds, st.floats(0, 1))
-def test_resuming_any_journal_prefix_gives_the_same_result(seed: int, order: int, where: float) -> None:
-    workflow, text, script = case(seed)
+@given(cases, seeds, st.floats(0, 1))
+def test_resuming_any_journal_prefix_gives_the_same_result(made: Case, order: int, where: float) -> None:
+    workflow, text, script = made
     plan = plan_of(workflow)
     whole = Simulator(plan, script, chooser(order)).start(text).finish()
     cut = max(1, int(where * len(whole.journal)))
@@ -88,9 +105,9 @@ def test_resuming_any_journal_prefix_gives_the_same_result(seed: int, order: int
 
 
 @settings(max_examples=300, deadline=None)
-@given(seeds, seeds)
-def test_events_count_up_and_rounds_stay_under_the_cap(seed: int, order: int) -> None:
-    workflow, text, script = case(seed)
+@given(cases, seeds)
+def test_events_count_up_and_rounds_stay_under_the_cap(made: Case, order: int) -> None:
+    workflow, text, script = made
     plan = plan_of(workflow)
     run = Simulator(plan, script, chooser(order)).start(text).finish()
     assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))

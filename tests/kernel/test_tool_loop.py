@@ -344,7 +344,7 @@ def test_failure_elsewhere_finishes_tools_and_cancels_questions() -> None:
     do(run, "B")
     assert in_flight(run) == ["A[1]/look"]
     run.finish()
-    assert (run.state.status, run.state.error) == ("failed", "B: !no")
+    assert (run.state.status, run.state.error) == ("failed", "B: no")
     assert len(run.executions) == 3, "the model of A is not asked again"
 
 

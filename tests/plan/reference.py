@@ -40,32 +40,60 @@ def entries(scope: Scope, unit: Unit) -> list[int]:
 
 
 def gap(scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> EdgePlan | None:
-    """What `plan.guards.Watch.gap` gives, by applying its rules to all nodes until nothing changes."""
+    """What `plan.guards.WatchedNodes.gap` gives, by applying its rules to all nodes until nothing changes."""
     home = {node: unit.index for unit in scope.units for node in unit.members}
-    watched = {guard.index} if guard is not None else set()
+    watched: set[int] = set()
+
+    def may_fire(edge: EdgePlan) -> bool:
+        return edge.trigger and not never(edge) and edge not in shut
+
+    def way(edge: EdgePlan) -> str | None:
+        return edge.port if edge.explicit else None
+
+    def ways(node: NodePlan) -> set[str | None]:
+        failures = {
+            edge.port for edge in node.edges if edge.port == "error" and edge.trigger and not never(edge)
+        }
+        others = {edge.port for edge in node.edges if edge.explicit and edge.port != "error"}
+        return {None, *failures, *others}
 
     def leads(edge: EdgePlan) -> bool:
         if edge.target not in scope.members:
             return True
         return edge.target in watched and home[edge.target] != home[edge.source]
 
+    def way_is_watched(node: NodePlan, how: str | None) -> bool:
+        edges = [edge for edge in node.edges if way(edge) == how]
+        if how is None:
+            sure = always_speaks(node) and any(always_fires(edge) and leads(edge) for edge in edges)
+            return sure or node is guard
+        # Nothing that fires has a condition, or all that may fire lead on, of which one must.
+        plain = [edge for edge in edges if edge.trigger and edge.test is None and edge.process is None]
+        if any(leads(edge) and not edge.has_host_functions for edge in plain):
+            return True
+        open_ = [edge for edge in edges if may_fire(edge)]
+        return how == "error" and all(leads(edge) for edge in open_)
+
     def comes_with(edge: EdgePlan, other: EdgePlan) -> bool:
         fires = other.trigger and other.process is None and not other.has_host_functions
-        fires = fires and other.port in (None, edge.port)
+        fires = fires and (other.port == edge.port or (other.port is None and not edge.explicit))
         fires = fires and other.edge.condition in (None, edge.edge.condition)
         inside = other.target in scope.members
         folded = scope.units[home[edge.source]].node is None
-        return leads(other) and fires and (inside or folded or always_speaks(scope.graph.nodes[edge.source]))
+        goes = edge.explicit or always_speaks(scope.graph.nodes[edge.source])
+        return leads(other) and fires and (inside or folded or goes)
 
     def watches(edge: EdgePlan) -> bool:
-        others = scope.graph.nodes[edge.source].edges
-        return edge.source in watched or any(comes_with(edge, other) for other in others)
+        source = scope.graph.nodes[edge.source]
+        if edge.source in watched or way_is_watched(source, way(edge)):
+            return True
+        return any(comes_with(edge, other) for other in source.edges)
 
     inside = [
         edge
         for node in sorted(scope.members)
         for edge in scope.graph.nodes[node].edges
-        if edge.trigger and edge.target in scope.members and not never(edge) and edge not in shut
+        if edge.target in scope.members and may_fire(edge)
     ]
     back = [edge for edge in inside if edge.target == scope.entry]
     before = -1
@@ -73,7 +101,7 @@ def gap(scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> 
         before = len(watched)
         for index in scope.members:
             node = scope.graph.nodes[index]
-            if always_speaks(node) and any(always_fires(edge) and leads(edge) for edge in node.edges):
+            if all(way_is_watched(node, how) for how in ways(node)):
                 watched.add(index)
         for unit in scope.units:
             into = (

@@ -2,7 +2,8 @@
 
 `woven` wires a guard as it should be, by way of other nodes, and then spoils it a little: a condition, a
 port, a node that may be silent, a dynamic edge, one edge more. `tangle` has few nodes and many edges of all
-kinds. `spiced` spoils any other workflow. All nodes speak at random.
+kinds. `spiced` spoils any other workflow. `fallible` adds edges with the port `error`, and nodes that leave
+by an explicit port of their own. All nodes speak at random, and those with an error edge fail at random.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from roundel.kernel.commands import Call, Command, EvaluateEdges
+from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges
 from roundel.kernel.events import Event
-from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Outcome
+from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Failed, Outcome
 from roundel.nodes import TYPES
 from roundel.nodes.passthrough import Config
 from roundel.plan.graph import Plan, compile_workflow
@@ -35,7 +36,8 @@ def _chance_of(seed: int) -> Random:
 
 
 class Moods:
-    """Node types that speak by chance: forks have ports, a mute may be silent, a shy one may stay."""
+    """Node types that speak by chance: forks have ports, a mute may be silent, a shy one may stay, and a
+    quitter may leave by the port `exit` if it has such an edge."""
 
     def __init__(self, seed: int) -> None:
         self.random = _chance_of(seed)
@@ -50,7 +52,19 @@ class Moods:
             "mute", Config, "", self._prepare(False, self.gloom), ports=lambda _: PORTS, silent=True
         )
         shy = NodeType("shy", Config, "", self._prepare(True, 0), guard=True)
-        return NodeTypes([*kinds.values(), fork, mute, shy])
+        quitter = NodeType("quitter", Config, "", self._prepare_quitter, explicit_ports=lambda _: ("exit",))
+        return NodeTypes([*kinds.values(), fork, mute, shy, quitter])
+
+    def _prepare_quitter(self, node: Any, run: Any) -> Any:
+        leaves = any(
+            edge.port == "exit" for site in run.plan.sites if site.node is node for edge in site.edges
+        )
+
+        def behave(_call: Call) -> Outcome:
+            port = "exit" if leaves and self.random.random() < 0.4 else None
+            return Outcome((Message(self.random.choice(WORDS), "assistant"),), port)
+
+        return behave
 
     def _prepare(self, stays: bool, gloom: float) -> Any:
         def behave(_call: Call) -> Outcome:
@@ -64,10 +78,13 @@ class Moods:
 
 
 class Gambler(Simulator):
-    """Answers at random, for agents and for functions on edges."""
+    """Answers at random, for agents and for functions on edges; and lets nodes fail that have an error edge,
+    now and then others too."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, *, fallible: bool = True) -> None:
         self.random = _chance_of(seed + 1)
+        self.fallible = fallible and any(node.has_error_edges for node in plan.sites)
+        self.bad_luck = self.random.choice((0.1, 0.4, 0.8)) if self.fallible else 0
         super().__init__(plan, {}, self.random.randrange)
         self.words = self.random.choice((WORDS, ("a",), ("b", "a b"), ("",), TEXTS, LAST))
 
@@ -76,12 +93,20 @@ class Gambler(Simulator):
 
     def answer(self, command: Command) -> Fact:
         if not isinstance(command, EvaluateEdges):
+            fails = self.fallible and self.random.random() < self._risk(command)
+            if fails:
+                return Failed(command.address, self.random.choice(self.words), self.now())
             return super().answer(command)
         edge_results = [
             EdgeResult(edge, number, self.random.random() < 0.7, Message("a"))
             for edge, number in command.pairs
         ]
         return EdgesEvaluated(command.address, tuple(edge_results), self.now())
+
+    def _risk(self, command: Command) -> float:
+        if not isinstance(command, (Call, Ask)):
+            return 0
+        return self.bad_luck if self.plan.sites[command.site].has_error_edges else 0.01
 
 
 def plan_of(workflow: Dict, seed: int) -> Plan:
@@ -267,3 +292,46 @@ def spiced(workflow: Dict, seed: int) -> Dict:
         if random.random() < 0.06:
             _spoil(random, edge, kinds)
     return workflow
+
+
+def fallible(workflow: Dict, seed: int) -> Dict:
+    """The same with error edges: some beside others that lead to a guard, some out, some anywhere."""
+    random = Random(seed * 31 + 7)
+    pending = [workflow["graph"]]
+    for graph in pending:  # grows during the iteration
+        pending += [node["config"]["config"] for node in graph["nodes"] if node["type"] == "subgraph"]
+        _add_error_edges(random, graph)
+    return workflow
+
+
+def _add_error_edges(random: Random, graph: Dict) -> None:
+    names = [node["id"] for node in graph["nodes"]]
+    guards = [node["id"] for node in graph["nodes"] if node["type"] == "loop_counter"]
+    end = graph.get("end", [])
+    ends = [end] if isinstance(end, str) else end
+    for node in graph["nodes"]:
+        if node["id"] in ends or random.random() < 0.6:
+            continue
+        port = "error"
+        if node["type"] == "agent" and random.random() < 0.2:
+            node |= {"type": "quitter", "config": {}}
+            port = random.choice(("exit", "exit", "error"))
+        for _ in range(random.choice((1, 1, 1, 2))):
+            anywhere = random.choice(names)
+            target = random.choice((node["id"], anywhere, anywhere, ends[0] if ends else anywhere))
+            edge = {**_edge(random, node["id"], target), "port": port}
+            graph["edges"].append(edge)
+            if guards and random.random() < 0.6:
+                graph["edges"].append({**edge, "to": random.choice(guards)})
+            if random.random() < 0.1:
+                _spoil_error_edge(random, edge)
+
+
+def _spoil_error_edge(random: Random, edge: Dict) -> None:
+    how = random.randrange(3)
+    if how == 0:
+        edge["trigger"] = False
+    elif how == 1:
+        edge["process"] = {"type": "regex_extract", "config": {"pattern": "b", "on_no_match": "drop"}}
+    else:
+        edge["condition"] = random.choice(CONDITIONS)

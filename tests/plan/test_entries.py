@@ -15,7 +15,7 @@ from roundel.plan.graph import Plan
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report
 from tests.kernel.graphs import case
-from tests.plan.tangles import PORTS, WORDS, Gambler, plan_of, spiced, tangle, woven
+from tests.plan.tangles import PORTS, WORDS, Gambler, fallible, plan_of, spiced, tangle, woven
 from tests.plan.test_non_termination import grim, nest
 
 Dict = dict[str, Any]
@@ -155,6 +155,19 @@ def test_ports() -> None:
     assert len(warnings(graph.edge("In", "A", port="continue").edge("In", "B"))) == 1
 
 
+def test_failures_exclude_everything_else() -> None:
+    assert warnings(into({}, {"port": "error"})) == []
+    graph = ring().node("Far", "agent").edge("In", "A").edge("In", "Far", port="error").edge("Far", "B")
+    assert warnings(graph) == []
+    assert len(warnings(into({"port": "error"}, {"port": "error", "condition": HIT}))) == 1
+    assert warnings(into({"port": "error", "condition": HIT}, {"port": "error", "condition": MISS})) == []
+    # Another part may fail beside those that do not.
+    split = {"type": "map", "split": {"type": "regex", "config": {"pattern": "x"}}}
+    graph = into({}, {"port": "error"}).node("First", "agent").edge("First", "In", dynamic=split)
+    graph._settings["start"] = ["First"]
+    assert len(warnings(graph)) == 1
+
+
 def test_a_start_in_the_loop_and_an_edge_into_it() -> None:
     graph = ring().edge("In", "B", condition=HIT)
     graph._settings["start"] = ["A", "In"]
@@ -268,6 +281,8 @@ KINDS: dict[str, Callable[[int], Dict]] = {
     "woven": woven,
     "tangle": tangle,
     "ring": lambda seed: spiced(case(seed)[0], seed),
+    "forked, failing": lambda seed: fallible(forked(seed), seed),
+    "nest, failing": lambda seed: fallible(nest(seed), seed),
 }
 
 

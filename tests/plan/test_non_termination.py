@@ -15,7 +15,7 @@ from roundel.plan.graph import Plan
 from roundel.plan.loops import loops
 from roundel.plan.non_termination import non_terminating
 from tests.kernel.graphs import case
-from tests.plan.tangles import WORDS, Gambler, plan_of, scope_at, spiced, tangle, woven
+from tests.plan.tangles import WORDS, Gambler, fallible, plan_of, scope_at, spiced, tangle, woven
 
 WORD = {"type": "keyword", "config": {"any": ["z"]}}
 
@@ -109,6 +109,55 @@ def test_break_next_to_the_loop_ends_it() -> None:
     assert findings(repeated(body.node("Stop", "break").edge("In", "Stop"))) == []
 
 
+# Loops that only a failure ends.
+
+
+def all_findings(graph: roundel.Graph) -> list[str]:
+    _, report = roundel.check(graph)
+    return [f"{found.severity} {found.code}: {found.message}" for found in report.diagnostics]
+
+
+def test_loop_that_only_a_failure_leaves_is_a_warning() -> None:
+    graph = (
+        agents("Ask Tell Alert").edge("Ask", "Tell").edge("Tell", "Ask").edge("Ask", "Alert", port="error")
+    )
+    graph._settings["limits"] = {"rounds": 5}
+    assert all_findings(graph) == [
+        "warning ends-by-failure: the loop Ask → Tell → Ask ends only if a node fails: "
+        "nothing leaves it but Ask → Alert (error)"
+    ]
+    assert all_findings(graph.edge("Tell", "Alert", condition=WORD)) == []
+
+
+def test_failure_that_leads_nowhere_else_does_not_end_a_loop() -> None:
+    """Ask is triggered again whether it fails or not; and by Fallback, if Tell fails."""
+    graph = agents("Ask Tell Fallback").edge("Ask", "Tell").edge("Tell", "Ask")
+    graph.edge("Ask", "Ask", port="error", condition=WORD)  # otherwise the run fails
+    assert findings(graph) == ["no-way-out: the loop Ask → Tell → Ask never ends: no edge leaves it"]
+    graph.edge("Tell", "Fallback", port="error")
+    assert all_findings(graph)[:1] == [
+        "warning ends-by-failure: the loop Ask → Tell → Ask ends only if a node fails: "
+        "nothing leaves it but Tell → Fallback (error)"
+    ]
+    assert all_findings(graph.edge("Fallback", "Ask", condition=WORD))[:1] == [
+        "warning ends-by-failure: the loop Ask → Tell → Fallback → Ask ends only if a node fails"
+    ]
+    graph = agents("Ask Tell Fallback").edge("Ask", "Tell").edge("Tell", "Ask")
+    assert findings(graph.edge("Tell", "Fallback", port="error").edge("Fallback", "Ask")) == [
+        "no-way-out: the loop Ask → Tell → Fallback → Ask never ends: no edge leaves it"
+    ]
+
+
+def test_two_error_edges_of_which_either_may_fire_are_not_certain() -> None:
+    graph = (
+        agents("Ask Tell Other").edge("Ask", "Tell").edge("Tell", "Ask").edge("Other", "Ask", condition=WORD)
+    )
+    graph.edge("Tell", "Ask", port="error", condition=WORD).edge(
+        "Tell", "Other", port="error", condition=WORD
+    )
+    assert findings(graph) == []
+
+
 # No run ends a loop that was said to be endless.
 
 
@@ -152,15 +201,17 @@ KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
     "woven": woven,
     "tangle": tangle,
     "ring": lambda seed: spiced(case(seed)[0], seed),
+    "grim, failing": lambda seed: fallible(grim(seed), seed),
+    "nest, failing": lambda seed: fallible(nest(seed), seed),
 }
 
 
-def ended(plan: Plan, seed: int, counts: Counter[str]) -> list[str]:
+def ended(plan: Plan, seed: int, counts: Counter[str], failing: bool = True) -> list[str]:
     """The loops that were said to be endless, and that a run ended all the same."""
-    called = {loop.scope for loop in non_terminating(loops(plan.graph))}
+    called = {loop.scope for loop in non_terminating(loops(plan.graph), failing=failing)}
     found = []
     for number, word in enumerate(WORDS if called else ()):
-        for event in Gambler(plan, seed * 31 + number).start(word).finish().events:
+        for event in Gambler(plan, seed * 31 + number, fallible=failing).start(word).finish().events:
             if event.event in ("loop_round", "loop_exit") and scope_at(plan, str(event.address)) in called:
                 counts[event.event] += 1
                 if event.event == "loop_exit":
@@ -175,3 +226,11 @@ def test_runs_never_leave_a_loop_reported_as_non_terminating(kind: str) -> None:
         assert ended(plan_of(KINDS[kind](seed), seed), seed, counts) == []
     if kind in ("grim", "nest"):  # the others have a way out, nearly all of them
         assert counts["loop_round"] > 1000, counts
+
+
+@pytest.mark.parametrize("kind", ["grim, failing", "nest, failing"])
+def test_runs_without_failures_never_leave_a_loop_that_only_a_failure_ends(kind: str) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(500):
+        assert ended(plan_of(KINDS[kind](seed), seed), seed, counts, failing=False) == []
+    assert counts["loop_round"] > 500, counts

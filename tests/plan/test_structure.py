@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.graph import compile_workflow
+from roundel.plan.loops import loops
 
 
 def codes(graph: roundel.Graph) -> list[str]:
@@ -186,3 +188,40 @@ def test_guard_that_is_the_only_back_edge_is_an_error() -> None:
         assert codes(graph) == expected
     passing = ring("A", "B").node("Gate", "loop_timer", passthrough=True).edge("B", "Gate")
     assert "error guard-wiring" not in codes(passing.edge("Gate", "A").edge("Gate", "Out"))
+
+
+def test_error_edges_of_a_guard_are_no_part_of_its_wiring() -> None:
+    """They fire when it fails, not at its limit."""
+    right = guarded(("Gate", "A"), ("Gate", "Out")).edge("Gate", "Out", port="error")
+    assert codes(right) == []
+    only_failing = guarded(("Gate", "A")).edge("Gate", "Out", port="error")
+    assert codes(only_failing) == ["warning ends-by-failure", "warning idle-guard"]
+    message = found(only_failing, "idle-guard").message
+    assert "no edge leads from it out of the loop when it reaches its limit" in message
+    assert "which is left by Gate → Out (error)" in message
+    # A guard that fails leads on, so the loop may repeat, though the guard is silent below its limit.
+    back = ring("A", "B").node("Gate", "loop_counter").edge("B", "Gate").edge("Gate", "A").edge("Gate", "Out")
+    assert "error guard-wiring" not in codes(back.edge("Gate", "A", port="error"))
+
+
+def test_error_edges_of_a_loop_node_may_leave_its_loop() -> None:
+    graph = ring("A").node("Gate", "loop").edge("A", "Gate").edge("Gate", "A", port="continue")
+    graph.edge("Gate", "Out", port="exit").node("Alert", "passthrough").edge("Gate", "Alert", port="error")
+    assert codes(graph) == []
+    lost = ring("A").node("Gate", "loop").edge("A", "Gate").edge("Gate", "A", port="error")
+    assert "error guard-wiring" in codes(lost.edge("Gate", "Out", port="exit"))
+
+
+def test_side_node_is_none_if_only_a_failure_leaves_the_loop_otherwise() -> None:
+    graph = (
+        ring("A", "B")
+        .node("Notes", "passthrough")
+        .node("Alert", "passthrough")
+        .edge("B", "A", condition=WORD)
+    )
+    graph.edge("B", "Notes").edge("Notes", "A", trigger=False).edge("A", "Alert", port="error")
+    (loop,) = loops(compile_workflow(graph.workflow()).graph)
+    assert [node.id for node in loop.nodes] == ["A", "B"]
+    graph.edge("B", "Out", condition=WORD)
+    (loop,) = loops(compile_workflow(graph.workflow()).graph)
+    assert [node.id for node in loop.nodes] == ["A", "B", "Notes"]

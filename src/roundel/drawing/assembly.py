@@ -220,6 +220,7 @@ class _Assembly:
             leaves=wire.leaves,
             triggers=wire.edge.trigger,
             port=self.labels.line(wire.edge.port or ""),
+            explicit=wire.edge.explicit,
             text=self.labels.edge_in_full(wire.edge.edge),
             label=label,
             route=route,

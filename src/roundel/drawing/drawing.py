@@ -116,6 +116,8 @@ class DrawnEdge(Struct, frozen=True, kw_only=True):
     """Whether it leaves a loop."""
     triggers: bool = True
     port: str = ""
+    explicit: bool = False
+    """Whether only this port takes it: a failure (`error`), a timeout or an exit."""
     text: str = ""
     """Its port, condition and processing, not cut."""
     label: Label | None = None

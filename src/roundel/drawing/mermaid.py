@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.nesting import Group, GroupPart, Problems, has_error, nest, wires
+from roundel.drawing.nesting import Group, GroupPart, Problems, Wire, has_error, nest, wires
 from roundel.drawing.text import truncate
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
+from roundel.workflow.node_type import ERROR_PORT
 
 SHAPES = {
     "human": ("[/", "/]"),
@@ -35,6 +36,8 @@ CLASSES = {
 }
 BACK = "stroke:#ea580c,stroke-width:2px"
 FAULT = "stroke:#dc2626,stroke-width:2px"
+FAILURE = "stroke:#be185d"
+DASHES = "stroke-dasharray:9 3 2 3"
 
 # Inside quotes Mermaid still interprets markdown, entities and its own directives. Letters, and marks
 # between letters, are safe; every other ASCII character is written as its number.
@@ -59,8 +62,8 @@ class _Chart:
         """The names of the blocks of loops."""
         self.faults: list[str] = []
         self.edges: list[str] = []
-        self.back: list[int] = []
-        self.faulty_edges: list[int] = []
+        self.edge_styles: dict[str, list[int]] = {}
+        """The edges of each style, by number."""
 
     def lines(self) -> Iterator[str]:
         yield "flowchart TD"
@@ -116,11 +119,9 @@ class _Chart:
         for wire in wires(group):
             edge = wire.edge.edge
             wrong = has_error(self.problems.edges.get(wire.edge, ()))
-            # An edge can have one style; that of an error matters more.
-            if wrong:
-                self.faulty_edges.append(len(self.edges))
-            elif wire.back:
-                self.back.append(len(self.edges))
+            style = _style(wire, wrong)
+            if style:
+                self.edge_styles.setdefault(style, []).append(len(self.edges))
             signs = ("✗" if wrong else "", "↺" if wire.back else "")
             words = " ".join(filter(None, (*signs, self.labels.edge(edge))))
             label = f"|{quoted(words)}|" if words else ""
@@ -141,9 +142,8 @@ class _Chart:
             if members:
                 yield f"    classDef {name} {CLASSES[name]}"
                 yield f"    class {','.join(members)} {name}"
-        for numbers, drawn in ((self.back, BACK), (self.faulty_edges, FAULT)):
-            if numbers:
-                yield f"    linkStyle {','.join(map(str, numbers))} {drawn}"
+        for style, numbers in sorted(self.edge_styles.items(), reverse=True):
+            yield f"    linkStyle {','.join(map(str, numbers))} {style}"
 
     def _marked_id(self, node: NodePlan, group: Group) -> str:
         return f"{'▶ ' if group.starts(node) else ''}{self._short(node)}{' ■' if group.ends(node) else ''}"
@@ -158,6 +158,15 @@ def _classes(top: Group) -> dict[str, list[str]]:
     starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
     ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
     return {"first": starts, "last": [name for name in ends if name not in starts]}
+
+
+def _style(wire: Wire, wrong: bool) -> str:
+    """The style of an edge, of which it can have one; that of an error in the file matters most."""
+    if wrong:
+        return FAULT
+    explicit = wire.edge.explicit
+    colour = FAILURE if explicit and wire.edge.port == ERROR_PORT else BACK if wire.back else ""
+    return ",".join(filter(None, (colour, DASHES if explicit else "")))
 
 
 def quoted(text: str) -> str:

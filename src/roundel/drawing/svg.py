@@ -16,6 +16,7 @@ from roundel.drawing.layout import MEASURES, DensityMeasures
 from roundel.drawing.nesting import has_error
 from roundel.drawing.text import visible
 from roundel.workflow.diagnostics import Diagnostic
+from roundel.workflow.node_type import ERROR_PORT
 
 OTHER = "other"
 KINDS = ("agent", "human", "python", "literal", "passthrough", "subgraph", "guard")
@@ -51,6 +52,7 @@ _LIGHT = {
     "guard": "#e8590c",
     "other": "#4263a8",
     "fault": "#c02626",
+    "failure": "#b0305c",
 }
 _DARK = {
     "page": "#12161f",
@@ -71,6 +73,7 @@ _DARK = {
     "guard": "#ff8a4c",
     "other": "#9db7f0",
     "fault": "#ff8a84",
+    "failure": "#ff86a8",
 }
 
 # Selectors and declarations; `$name` is a colour. Colours are substituted here and not left to CSS
@@ -105,6 +108,14 @@ RULES = {
     **{f".k-{kind}": f"stroke: ${kind}" for kind in (*KINDS, OTHER)},
     **{f".tile.k-{kind}": f"fill: ${kind}; stroke: none" for kind in (*KINDS, OTHER)},
 }
+EXPLICIT_RULES = {
+    ".failure": "stroke: $failure",
+    ".explicit": "stroke-dasharray: 9 3 2 3",
+    ".head.failure": "fill: $failure; stroke: none",
+    ".chip.failure": "stroke: $failure; stroke-opacity: .55",
+}
+"""Rules of edges with an explicit port, added only if there are any. A line of dashes and dots is neither
+that of data nor that of an error in the file."""
 FAULT_RULES = {
     ".card.fault": "stroke: $fault; stroke-width: 2; stroke-dasharray: 4 3",
     ".edge.fault": "stroke: $fault; stroke-width: 1.75; stroke-dasharray: 7 3",
@@ -138,6 +149,7 @@ def icon_of(node: DrawnNode) -> str:
 
 
 KINDS_OF_EDGE = ("edge", "back", "leave")
+FAILURE = "failure"
 FAULT = "fault"
 BADGE = 7.5
 """The radius of the mark on something with an error."""
@@ -156,6 +168,7 @@ class _Picture:
         self.m: DensityMeasures = MEASURES[drawing.density]
         shown = [node.problems for node in drawing.nodes] + [edge.problems for edge in drawing.edges]
         self.faulty = any(map(has_error, [*shown, *(region.problems for region in drawing.regions)]))
+        self.explicit = any(edge.explicit for edge in drawing.edges)
         self.names = {node.key: node.id for node in drawing.nodes}
 
     def lines(self) -> Iterator[str]:
@@ -165,7 +178,11 @@ class _Picture:
             f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} '
             f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}" role="img">'
         )
-        kinds = (*KINDS_OF_EDGE, FAULT) if self.faulty else KINDS_OF_EDGE
+        kinds = (
+            *KINDS_OF_EDGE,
+            *([FAILURE] if self.explicit else []),
+            *([FAULT] if self.faulty else []),
+        )
         yield f"<title>{escape(drawing.title)}</title>"
         yield f"<style>{stylesheet(self._rules())}</style>"
         yield f"<defs>{''.join(_arrow_head(kind) for kind in kinds)}</defs>"
@@ -190,7 +207,8 @@ class _Picture:
             ".type": f"font-size: {_n(m.type_size)}px; fill: $soft",
             ".label": f"font-size: {_n(m.label_size)}px",
         }
-        return {**RULES, **sizes, **(FAULT_RULES if self.faulty else {})}
+        explicit, fault = EXPLICIT_RULES if self.explicit else {}, FAULT_RULES if self.faulty else {}
+        return {**RULES, **sizes, **explicit, **fault}
 
     def _title(self, lines: tuple[str, ...], x: float, y: float, colour: str = "") -> Iterator[str]:
         for number, line in enumerate(lines):
@@ -211,12 +229,12 @@ class _Picture:
 
     def _edge(self, edge: DrawnEdge) -> str:
         kind = _kind(edge)
-        data = "" if edge.triggers else " data"
+        line = " data" if not edge.triggers else " explicit" if edge.explicit else ""
         title = ""
         if edge.kind == "edge":
             title = f"<title>{escape(self._edge_title(edge))}{_error_text(edge.problems)}</title>"
         shape = f'd="{_path(edge)}" marker-end="url(#{kind}-head)"'
-        return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
+        return f'<path class="edge {kind}{line}" {shape}>{title}</path>'
 
     def _edge_title(self, edge: DrawnEdge) -> str:
         title = f"{self.names[edge.source]} → {self.names[edge.target]}"
@@ -277,6 +295,8 @@ def _arrow_head(kind: str) -> str:
 def _kind(edge: DrawnEdge) -> str:
     if has_error(edge.problems):
         return FAULT
+    if edge.explicit and edge.port == ERROR_PORT:
+        return FAILURE
     return "back" if edge.back else "leave" if edge.leaves else "edge"
 
 

@@ -17,6 +17,7 @@ from roundel.drawing.nesting import Group, GroupPart, Problems, Wire, nest, wire
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph_reader import is_missing
+from roundel.workflow.node_type import ERROR_PORT
 
 Wires = dict[int, list[Wire]]
 """Edges by the node that they leave."""
@@ -96,10 +97,14 @@ class _Branches:
         return line.append(f"  {bound}", "dim") if bound else line
 
     def _edge_line(self, wire: Wire) -> Text:
-        """An edge by its target: ↺ begins the next round, ⇥ leaves a loop, ⇢ carries only data."""
+        """An edge by its target: ↺ begins the next round, ⇥ leaves a loop, ⇢ carries only data, ⤳ is taken
+        only by a failure, a timeout or an exit."""
         edge = wire.edge.edge
         sign = ("⇥" if wire.leaves else "") + ("↺" if wire.back else "")
         colour = "yellow" if wire.back else "green" if wire.leaves else ""
+        if wire.edge.explicit and edge.trigger:
+            sign += "⤳"
+            colour = "red" if edge.port == ERROR_PORT else colour
         words = " · ".join(filter(None, (self.labels.edge(edge), "" if edge.trigger else "does not trigger")))
         line = Text.assemble(
             (f"{sign or ('→' if edge.trigger else '⇢')} {self.labels.line(edge.target)}", colour)

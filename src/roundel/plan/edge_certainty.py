@@ -3,6 +3,12 @@
 The proof and the checks are built from these few predicates. Each answers True only if it is certain:
 True is a claim, False means that nothing is known.
 
+A run of a node ends in one of several *ways*: ordinarily, or by an explicit port (`error`, `timeout`,
+`exit`), which only edges take that name it. The edges of one way fire together, as far as their
+conditions allow, and exclude those of all other ways. So a claim about a node must be true for each of
+its ways, and a claim about an edge is one about the runs that end its way. Any node may fail, also a
+guard, but that is a way only if an error edge may handle the failure: otherwise the run ends.
+
 Conditions that count rounds: `round < n` on an edge bounds a loop that cannot repeat without the edge.
 On an edge, `round` is that of the innermost loop around its source, as the loop was entered; so it
 bounds only a loop that contains the source directly, not one around that.
@@ -19,17 +25,55 @@ import re
 from functools import lru_cache
 
 from roundel.plan.graph import EdgePlan, NodePlan
+from roundel.workflow.node_type import ERROR_PORT
+
+Way = str | None
+"""How a run of a node ends: by this explicit port; None if ordinarily."""
+
+
+def way_of(edge: EdgePlan) -> Way:
+    """The way that a run of its source must end for the edge to fire."""
+    return edge.port if edge.explicit else None
+
+
+def possible_ways(node: NodePlan) -> set[Way]:
+    """The ways in which a run of the node may end without ending the whole run."""
+    found: set[Way] = {way_of(edge) for edge in node.edges if not edge.explicit or _may_be_taken(edge)}
+    # A type may also use the name for a port of its own, and then needs no edge to leave by it.
+    own = {ERROR_PORT} if ERROR_PORT in node.kind.ports(node.config) else set()
+    return found | own | {None}
+
+
+def _may_be_taken(edge: EdgePlan) -> bool:
+    """Whether a run of its source may end by the explicit port of the edge because of the edge."""
+    # A failure that no triggering edge takes ends the run.
+    return edge.port != ERROR_PORT or (edge.trigger and not never(edge))
+
+
+def handling_edges(node: NodePlan) -> list[EdgePlan]:
+    """The edges of which at least one fires in each run of the node that ends by `error`, whatever their
+    conditions: if none does, the whole run ends. Empty if there is no such certainty."""
+    if ERROR_PORT in node.kind.ports(node.config):
+        return []
+    return [edge for edge in node.edges if edge.port == ERROR_PORT and _may_be_taken(edge)]
+
+
+def takes_everything(edge: EdgePlan) -> bool:
+    """Whether the edge triggers its target for every message of its port."""
+    return edge.trigger and edge.test is None and edge.process is None and not edge.has_host_functions
 
 
 def always_fires(edge: EdgePlan) -> bool:
-    """Whether the edge triggers its target for every message of its source."""
-    return (
-        edge.trigger
-        and edge.test is None
-        and edge.process is None
-        and edge.port is None
-        and not edge.has_host_functions
-    )
+    """Whether the edge triggers its target for every message with which a run of its source ends
+    ordinarily."""
+    return edge.port is None and takes_everything(edge)
+
+
+def is_certain(edge: EdgePlan, source: NodePlan) -> bool:
+    """Whether the edge triggers its target in each run of its source that ends its way."""
+    if edge.explicit:  # nothing leaves by an explicit port without a message
+        return takes_everything(edge)
+    return always_fires(edge) and always_speaks(source)
 
 
 def never(edge: EdgePlan) -> bool:
@@ -38,7 +82,8 @@ def never(edge: EdgePlan) -> bool:
 
 
 def always_speaks(node: NodePlan) -> bool:
-    """Whether each run of the node sends a message that is open to all its edges.
+    """Whether each run of the node that ends ordinarily sends a message that is open to all its edges of
+    that way.
 
     Excluded: silent nodes and guards; composite nodes and subgraphs, whose graph may end without output;
     and nodes with dynamic input, which may have no parts.

@@ -4,15 +4,19 @@ A guard sends a message in its Nth run at the latest (`NodeType.bound`), and an 
 always takes leads out of the loop. If no round is followed by another unless the guard has run in it,
 there are at most N rounds per entry; a count from an earlier entry only makes them fewer.
 
-This is shown by a set of *watched* nodes: whenever one of them runs, the guard runs in the same round,
-or the loop is left in it. The guard is watched. Then
+This is shown by a set of *watched* nodes: whenever one of them runs, the guard runs in the same round
+and does not fail, or the loop is left in it. A run of a node ends in one of several ways
+(edge_certainty.py): ordinarily, by a failure that an error edge handles, by a timeout, or by an exit. A
+node is watched if all of its ways are. The ordinary way of the guard is watched: a guard that fails does
+not count. Then
 
-  - a node that always sends a message is watched if one of its edges fires in any case and leads out of
+  - a way of a node is watched if one of its edges fires whenever a run ends this way, and leads out of
     the loop or to a watched node of another unit, which then runs later in the round. An edge that
-    stays inside a folded loop shows nothing, since leaving that loop clears its marks;
+    stays inside a folded loop shows nothing, since leaving that loop clears its marks. A failure is
+    handled only if some error edge fires, so it is watched as well if all of them lead there;
   - the nodes of a unit are watched if each edge that may trigger it is watched: nothing but the entry
-    runs in a round unless an edge fired in it. An edge is watched if its source is, or if another edge
-    of its source, which fires whenever it does, leads where the first rule requires.
+    runs in a round unless an edge fired in it. An edge is watched if its source or its way is, or if
+    another edge of its source, which fires whenever it does, leads where the first rule requires.
 
 No round is followed by another without the guard if the entry, which runs in each round, is watched, or
 each edge back to it is. The rules speak about one round and nothing before it, so they apply to all
@@ -30,11 +34,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from roundel.plan.edge_certainty import always_fires, always_speaks, last_round, never
+from roundel.plan.edge_certainty import (
+    Way,
+    always_speaks,
+    handling_edges,
+    is_certain,
+    last_round,
+    never,
+    possible_ways,
+    way_of,
+)
 from roundel.plan.graph import EdgePlan, NodePlan
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.condition import Condition
-from roundel.workflow.node_type import Bound
+from roundel.workflow.node_type import ERROR_PORT, Bound
 
 MOST_TRIED = 16
 """Among at most this many counting edges, unneeded ones are left out of the message; each costs an
@@ -164,6 +177,7 @@ class LoopEdges:
 
 class WatchedNodes:
     """The nodes of a loop that never run without the guard; with no guard, not unless the loop is left.
+    The same for single ways in which they end.
 
     Each node is visited once, with its edges, when it becomes watched, so a large loop costs a few
     visits per edge.
@@ -182,6 +196,9 @@ class WatchedNodes:
         self.shut = {edge.index for edge in shut}
         self.ways = ways or LoopEdges(scope)
         self.watched: set[int] = set()
+        self.watched_ways: dict[int, set[Way]] = {}
+        self.unhandled: dict[int, set[int]] = {}
+        """For each node of which an error edge leads somewhere: its other error edges."""
         self.covers: dict[int, set[tuple[Condition | None, str | None]]] = {}
         """For each node, the conditions and ports of its edges to watched nodes or out of the loop."""
         self.done: set[int] = set()
@@ -190,10 +207,12 @@ class WatchedNodes:
         """The number of edges into each unit that are not watched."""
         self.pending: list[int] = []
         if guard is not None:
-            self._watch(guard.index)
+            self._watch_way(guard, None)
         for edge in self.ways.leaving:
             self._lead(edge)
         self._count(edge for edge in shut if edge.target != scope.entry)
+        for edge in shut:
+            self._lead_failure(edge, self.ways.nodes[edge.source])
         for unit in scope.units:
             self._watch_unit(unit)
         self._grow()
@@ -219,11 +238,22 @@ class WatchedNodes:
             self.watched.add(node)
             self.pending.append(node)
 
+    def _watch_way(self, node: NodePlan, way: Way) -> None:
+        """Watches a node that ends in this way, and the node itself if it cannot end in another."""
+        known = self.watched_ways.setdefault(node.index, set())
+        if way not in known:
+            known.add(way)
+            for edges in self.ways.out.get(node.index, {}).values():
+                self._count(edge for edge in edges if way_of(edge) == way)
+            if known >= possible_ways(node):
+                self._watch(node.index)
+
     def _lead(self, edge: EdgePlan) -> None:
         """Handles an edge after which the guard runs in the same round, or the loop is left."""
         source = self.ways.nodes[edge.source]
-        if always_fires(edge) and always_speaks(source):
-            self._watch(source.index)
+        if is_certain(edge, source):
+            self._watch_way(source, way_of(edge))
+        self._lead_failure(edge, source)
         if self._covers(edge, source):
             condition, port = edge.edge.condition, edge.port
             known = self.covers.setdefault(source.index, set())
@@ -231,22 +261,33 @@ class WatchedNodes:
                 known.add((condition, port))
                 self._count_covered(source.index, condition, port)
 
+    def _lead_failure(self, edge: EdgePlan, source: NodePlan) -> None:
+        """Handles an error edge that leads there, or that cannot fire."""
+        if edge.port == ERROR_PORT and edge.explicit:
+            if source.index not in self.unhandled:
+                self.unhandled[source.index] = {other.index for other in handling_edges(source)}
+            others = self.unhandled[source.index]
+            if edge.index in others:
+                others.discard(edge.index)
+                if not others:
+                    self._watch_way(source, ERROR_PORT)
+
     def _covers(self, edge: EdgePlan, source: NodePlan) -> bool:
         """Whether the edge fires whenever another edge of its source with the same condition and port
         does."""
         if not _takes_all(edge):
             return False
         # An outcome with `Outcome.stay` takes edges inside the loop and none that leaves. Only nodes
-        # that may be silent return one. An edge out of a folded loop leaves that loop, so the outcome
-        # did not stay.
+        # that may be silent return one, and only if they end ordinarily. An edge out of a folded loop
+        # leaves that loop, so the outcome did not stay.
         inside = edge.target in self.scope.members
         folded = self.scope.units[self.ways.home[source.index]].node is None
-        return inside or folded or always_speaks(source)
+        return inside or folded or edge.explicit or always_speaks(source)
 
     def _count_covered(self, source: int, condition: Condition | None, port: str | None) -> None:
         out = self.ways.out.get(source, {})
         for edges in out.values() if condition is None else (out.get(condition, []),):
-            self._count(edge for edge in edges if port in (None, edge.port))
+            self._count(edge for edge in edges if port in _ports_that_cover(edge))
 
     def _count(self, edges: Iterable[EdgePlan]) -> None:
         """Records edges between units that are watched or cannot fire."""
@@ -266,8 +307,12 @@ class WatchedNodes:
     def _watches(self, edge: EdgePlan) -> bool:
         """Whether an edge back to the entry is watched: by its source, or by an edge that fires with
         it."""
-        if edge.source in self.watched:
+        if edge.source in self.watched or way_of(edge) in self.watched_ways.get(edge.source, ()):
             return True
-        covers = self.covers.get(edge.source, ())
-        condition, port = edge.edge.condition, edge.port
-        return any((one, other) in covers for one in {condition, None} for other in {port, None})
+        covers, condition = self.covers.get(edge.source, ()), edge.edge.condition
+        return any((one, port) in covers for one in {condition, None} for port in _ports_that_cover(edge))
+
+
+def _ports_that_cover(edge: EdgePlan) -> set[str | None]:
+    """The ports of edges that take each message which this edge takes."""
+    return {edge.port} if edge.explicit else {edge.port, None}

@@ -17,8 +17,9 @@ inside a scope is entered at the nodes that edges have triggered by the time tha
 edges to different nodes of it must not both fire in one round of the scope. It is certain that they
 cannot if
 
-  - they start at the same node and exclude each other: different ports; or keyword conditions of which
-    one asks for a word that the other forbids, if the node sends no more than one message per run;
+  - they start at the same node and exclude each other: different ports, or an explicit port (`error`)
+    and none; or keyword conditions of which one asks for a word that the other forbids, if the node
+    sends no more than one message per run;
   - they start in the same loop and leave it from different layers, since only one layer leaves a loop;
   - one of them excludes each edge that may trigger the source of the other, or that is certain in turn.
 
@@ -357,7 +358,7 @@ class _ScopeRound:
         source = self.scope.graph.nodes[one.source]
         if source.has_dynamic_input:  # each part has an outcome of its own
             return False
-        if one.port is not None and other.port is not None and one.port != other.port:
+        if one.port != other.port and (None not in (one.port, other.port) or one.explicit or other.explicit):
             return True
         return self.finder.single(source) and are_exclusive(one.edge.condition, other.edge.condition)
 

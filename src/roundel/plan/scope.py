@@ -24,9 +24,9 @@ round reads. If it counted as a node outside, it would end the loop whenever it 
   - at least one triggering edge leads to it, and all of them start in the loop;
   - at least one edge leads from it to another node, none of them triggers, and all of them lead into
     the loop: to its nodes, or to other side nodes of it;
-  - when all of its side nodes have joined, a triggering edge still leaves the loop. Otherwise none
-    joins: the rule must not take the last exit away, and nothing decides which of them should stay
-    outside.
+  - when all of its side nodes have joined, a triggering edge still leaves the loop, and not only if a
+    node fails. Otherwise none joins: the rule must not take the last exit away, and nothing decides
+    which of them should stay outside.
 
 The candidates are found once for each graph; most graphs have none, and skip all of this.
 """
@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from roundel.plan.components import components, layers, reachable
+from roundel.workflow.node_type import ERROR_PORT
 
 if TYPE_CHECKING:
     from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
@@ -89,7 +90,9 @@ def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -
     joined = leading_back(core, beside)
     members = core.union(each.node for each in joined)
     leaves = any(
-        edge.trigger and edge.target not in members for node in core for edge in graph.nodes[node].edges
+        edge.trigger and edge.port != ERROR_PORT and edge.target not in members
+        for node in core
+        for edge in graph.nodes[node].edges
     )
     return [each.node for each in joined] if leaves else []
 

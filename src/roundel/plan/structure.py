@@ -238,14 +238,16 @@ def _outside_of_loops(node: NodePlan, report: Report) -> None:
 def _without_exit(node: NodePlan, around: list[EnteredLoop], report: Report) -> None:
     """A guard without an edge out of its loop: an error if nothing else can end the loop, else a
     warning."""
-    way = next((edge for loop in around for edge in loop.leaving() if not never(edge)), None)
+    ways_out = [edge for loop in around for edge in loop.leaving() if not never(edge)]
+    way = next((edge for edge in ways_out if not edge.explicit), ways_out[0] if ways_out else None)
     if way is None:
         _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
         return
     loop = around[0]
+    when = " when it reaches its limit" if way.explicit and way.source == node.index else ""
     message = (
         f"{node.kind.name} '{node.id}' does not end the loop '{loop.id}': "
-        f"no edge leads from it out of the loop, which is left by {way.edge}"
+        f"no edge leads from it out of the loop{when}, which is left by {way.edge}"
     )
     driven = [target.id for target in _triggered_guards(node, loop)]
     if driven:
@@ -255,9 +257,10 @@ def _without_exit(node: NodePlan, around: list[EnteredLoop], report: Report) -> 
 
 
 def _triggered_guards(node: NodePlan, loop: EnteredLoop) -> list[NodePlan]:
-    """The guards that a guard triggers."""
+    """The guards that a guard triggers at its limit."""
     nodes = loop.scope.graph.nodes
-    targets = dict.fromkeys(edge.target for edge in node.edges if edge.trigger and edge.target != node.index)
+    edges = (edge for edge in node.edges if edge.trigger and not edge.explicit)
+    targets = dict.fromkeys(edge.target for edge in edges if edge.target != node.index)
     return [nodes[target] for target in targets if nodes[target].kind.guard]
 
 
@@ -277,7 +280,8 @@ def _decides(node: NodePlan, around: list[EnteredLoop], report: Report) -> bool:
         when = "whatever it decides" if edge.port is None else "when it decides not to"
         message = f"the edge {edge.edge} leaves the loop of '{node.id}' {when}"
         _report(report, "error", "guard-wiring", message, edge.edge.at, f"put port: {exit_port} on it")
-    if not any(edge.trigger and edge.target in members and edge.port != exit_port for edge in node.edges):
+    decisions = (edge for edge in node.edges if edge.trigger and not edge.explicit)
+    if not any(edge.target in members and edge.port != exit_port for edge in decisions):
         others = ", ".join(port for port in node.kind.ports(node.config) if port != exit_port)
         message = f"no edge leads from '{node.id}' back into its loop, so the loop never repeats"
         _report(report, "error", "guard-wiring", message, node.node.at, f"add an edge with port: {others}")
@@ -290,7 +294,7 @@ def _wrong_exits(node: NodePlan, loop: EnteredLoop) -> list[EdgePlan]:
     if exit_port is None:
         return []
     ways = (edge for edge in node.edges if edge.trigger and edge.target not in loop.scope.members)
-    return [edge for edge in ways if edge.port != exit_port and not never(edge)]
+    return [edge for edge in ways if edge.port != exit_port and not edge.explicit and not never(edge)]
 
 
 def _silent_at_first(node: NodePlan) -> bool:
@@ -325,11 +329,12 @@ def _guards_are_the_only_way_back(loop: EnteredLoop) -> bool:
     own = (unit.node for unit in loop.scope.units if unit.node is not None)
     # Only guards directly in this loop: one in a loop inside can reach its limit there.
     silent = {node.index for node in own if _silent_at_first(node)}
-    follow = {
-        node.index: [edge.target for edge in node.edges if edge.trigger and edge.target in members]
-        for node in loop.nodes
-        if node.index not in silent
-    }
+    # A guard that fails is not silent: its error edges fire.
+    edges = (edge for edge in loop.edges() if edge.explicit or edge.source not in silent)
+    follow: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.target in members:
+            follow.setdefault(edge.source, []).append(edge.target)
     return entry not in reachable(follow.get(entry, ()), {**follow, entry: ()})
 
 
@@ -343,10 +348,12 @@ def _only_way_back(node: NodePlan, loop: EnteredLoop, report: Report) -> None:
 
 
 def _leaves(loop: EnteredLoop, node: NodePlan) -> bool:
+    """Whether an edge leads from a guard out of the loop that it may take at its limit."""
     port, members = _exit_port(node), loop.scope.members
     return any(
         edge.trigger
         and edge.target not in members
+        and not edge.explicit
         and not never(edge)
         and (port is None or edge.port == port)
         for edge in node.edges

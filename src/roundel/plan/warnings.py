@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from roundel.plan.edge_certainty import always_fires, never
+from roundel.plan.edge_certainty import always_fires, never, possible_ways
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.guards import LoopEdges, WatchedNodes, effective_bound
 from roundel.plan.loops import EnteredLoop, UnanalysedLoop, survey
 from roundel.plan.proof import ProvenLoop, proven_loops, round_limits
 from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.fields import SourceLocation
+from roundel.workflow.node_type import ERROR_PORT
 
 MOST_LISTED = 5
 """The number of nodes that a warning about unanalysed loops names."""
@@ -89,14 +90,22 @@ def _only_capped(case: ProvenLoop, report: Report) -> None:
         message += f"; '{node.id}' does not bound it, since {_reason(loop, node, ways)}"
     if len(idle) > MOST_NAMED:
         message += f"; nor do {len(idle) - MOST_NAMED} other guards"
-    deciders = named([node for node in loop.nodes if _decides(node)], MOST_NAMED)
-    if deciders:
-        message += f"; whether it ends before depends on what {deciders} says"
+    causes = " and ".join(_causes(loop))
+    if causes:
+        message += f"; whether it ends before depends on {causes}"
     hint = (
-        f"lead to a loop_counter beside each edge back to '{loop.id}', under the same condition, "
+        f"lead to a loop_counter beside each edge back to '{loop.id}', under the same condition and port, "
         f"and from it out of the loop; or choose the cap: loops: {{{loop.id}: {{max_rounds: …}}}}"
     )
     report.add(loop.entry.node.at.diagnostic("warning", "only-capped", message, hint))
+
+
+def _causes(loop: EnteredLoop) -> list[str]:
+    """What decides whether the loop goes on: what people and models say, and whether nodes fail."""
+    deciders = named([node for node in loop.nodes if _decides(node)], MOST_NAMED)
+    fallible = named([node for node in loop.nodes if ERROR_PORT in possible_ways(node)], MOST_NAMED)
+    said, failing = f"what {deciders} says", f"whether {fallible} fails"
+    return [text for nodes, text in ((deciders, said), (fallible, failing)) if nodes]
 
 
 def _idle_guards(loop: EnteredLoop) -> list[NodePlan]:
@@ -110,15 +119,20 @@ def _reason(loop: EnteredLoop, guard: NodePlan, ways: LoopEdges) -> str:
         return "a dynamic edge leads to it"
     if effective_bound(guard, loop.scope) is None:
         return "its way out is not always open"
-    gap = WatchedNodes(loop.scope, guard, ways=ways).gap()
+    nodes = WatchedNodes(loop.scope, guard, ways=ways)
+    if guard.index not in nodes.watched:
+        edge = next(edge for edge in guard.edges if edge.explicit and edge.trigger and not never(edge))
+        return f"it counts no round in which it fails, and {edge.edge} lets the loop go on"
+    gap = nodes.gap()
     assert gap is not None
     return f"{gap.edge} may begin a round that it does not count"
 
 
 def _decides(node: NodePlan) -> bool:
     """Whether a person or a model answers at the node, and the path depends on the answer."""
-    forks = (edge for edge in node.edges if edge.trigger and not always_fires(edge) and not never(edge))
-    return (node.kind.asks or node.kind.speaks) and any(forks)
+    edges = (edge for edge in node.edges if edge.trigger and edge.port != ERROR_PORT)
+    forks = any(not always_fires(edge) and not never(edge) for edge in edges)
+    return forks and (node.kind.asks or node.kind.speaks)
 
 
 def _above_cap(case: ProvenLoop, guard: str, limit: int, report: Report) -> None:

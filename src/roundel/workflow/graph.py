@@ -306,9 +306,13 @@ class Edge(Struct, frozen=True, omit_defaults=True):
                 "port": Field(
                     en=(
                         "Port",
-                        "Take only messages that leave the source by this port; all messages if not set.",
+                        "Take only messages that leave the source by this port. If not set, all messages "
+                        "except failures, timeouts and exits.",
                     ),
-                    zh=("端口", "只传递从来源节点的这个端口输出的消息；不填则传递全部消息。"),
+                    zh=(
+                        "端口",
+                        "只传递从来源节点的这个端口输出的消息；不填则传递除失败、超时和退出之外的全部消息。",
+                    ),
                     widget="port",
                 ),
                 "condition": Field(
