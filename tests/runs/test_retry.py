@@ -162,7 +162,8 @@ def test_a_retry_inside_a_loop_with_more_rounds_and_snapshots(
         fork = await runs.fork(run_id, "Write[4]/Review")
         assert (await runs.resume(fork)).loops["Write"]["rounds"] == 4
         assert await runs.replay(run_id, workflow=with_counter(4)) is None
-        assert "Write[4]" in str(await runs.replay(run_id, workflow=with_counter(3)))
+        other = str(await runs.replay(run_id, workflow=with_counter(3)))
+        assert other.startswith("After: gets another input")
 
     using(tmp_path, story)
 
