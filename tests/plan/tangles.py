@@ -301,7 +301,17 @@ def fallible(workflow: Dict, seed: int) -> Dict:
     for graph in pending:  # grows during the iteration
         pending += [node["config"]["config"] for node in graph["nodes"] if node["type"] == "subgraph"]
         _add_error_edges(random, graph)
+        _turn_into_error_edges(random, graph)
     return workflow
+
+
+def _turn_into_error_edges(random: Random, graph: Dict) -> None:
+    """Now and then a node has an edge back, and one to a guard beside it, only for failures."""
+    for node in graph["nodes"]:
+        edges = [edge for edge in graph["edges"] if edge["from"] == node["id"] and "port" not in edge]
+        if len(edges) > 1 and node["type"] != "loop_counter" and random.random() < 0.2:
+            for edge in edges:
+                edge["port"] = "error"
 
 
 def _add_error_edges(random: Random, graph: Dict) -> None:
