@@ -21,6 +21,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -122,7 +123,14 @@ class Rerun:
         self._secrets = secrets_of(plan)
         # The past is replayed once on its own plan, to learn which command each fact answered.
         past = _PastRun(before, entries)
-        self._history = past.history if fails else past.history_without_failures()
+        history = past.history if fails else past.history_without_failures()
+        self._unused = dict(enumerate(history))
+        """The facts of the past that are not repeated yet, by their position, in order."""
+        self._positions: dict[str, list[int]] = {}
+        """The positions of the unused facts at each address; those of control facts under ''. A search
+        through all of them would take quadratic time once many of them fit nothing."""
+        for position, past_fact in self._unused.items():
+            self._positions.setdefault(past_fact.address, []).append(position)
         self._ended, self._not_intercepted = past.ended, past.not_intercepted
         self._started = msgspec.structs.replace(
             past.started, intercepts=_all_intercepts([entry.fact for entry in entries])
@@ -173,14 +181,21 @@ class Rerun:
             if isinstance(command, Intercept) and _intercept_point(command) in self._not_intercepted:
                 del self._pending_commands[address]
                 return self._apply(Intercepted(address, self._time))
-        for number, past_fact in enumerate(self._history):
+        found = [
+            self._positions[address]
+            for address in ("", *self._pending_commands)
+            if address in self._positions
+        ]
+        for position in sorted(chain.from_iterable(found)):
+            past_fact = self._unused[position]
             events = self._repeat(past_fact)
             if events is not None:
-                del self._history[number]
+                del self._unused[position]
+                self._positions[past_fact.address].remove(position)
                 # Facts before this one were skipped. A skipped unlock means that the run was locked
                 # here.
                 if isinstance(past_fact.fact, RecordedEffect):
-                    self._compare_locks(self._history[:number])
+                    self._compare_locks(position)
                 return events
         return None
 
@@ -259,16 +274,17 @@ class Rerun:
             self._report_difference(difference)
             self._report_misfit(difference, fact)
 
-    def _compare_locks(self, before: list[_PastFact]) -> None:
+    def _compare_locks(self, position: int) -> None:
         """Reports if an effect happens although, in the past, a lock had to be unlocked before it
         could."""
-        for past_fact in before:
-            if past_fact.lock is not None:
-                self._report_difference(Difference(past_fact.lock.address, "was locked then, and is not now"))
+        for skipped in self._positions.get("", ()):
+            lock = self._unused[skipped].lock
+            if skipped < position and lock is not None:
+                self._report_difference(Difference(lock.address, "was locked then, and is not now"))
 
     def _conclude(self) -> None:
         """Reports what only the rerun does, and what only the past did, once no fact fits any more."""
-        unused = [past.fact for past in self._history if not isinstance(past.fact, ControlFact)]
+        unused = [past.fact for past in self._unused.values() if not isinstance(past.fact, ControlFact)]
         ran = {fact.address for fact in unused}
         for address in self._pending_commands if self._ended else ():
             what = "is another kind of call now" if address in ran else "runs now, and did not then"
@@ -300,6 +316,11 @@ class _PastFact(Struct, frozen=True):
     """The command that an effect answered."""
     lock: Lock | None = None
     """The lock that was unlocked."""
+
+    @property
+    def address(self) -> str:
+        """Where it happened; empty for a control fact, which is about the run as a whole."""
+        return "" if isinstance(self.fact, ControlFact) else self.fact.address
 
 
 class _PastRun:
