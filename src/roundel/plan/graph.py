@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
@@ -204,7 +203,7 @@ def compile_workflow(workflow: Workflow) -> Plan:
         node.plain = not (
             node.has_host_functions or node.output_retained or node.is_speaker or node.is_external
         )
-    limits = _merge_limits(workflow.limits, workflow.graph.limits)
+    limits = workflow.graph.limits.over(workflow.limits)
     budgeted = bool(limits.budget) or compiler.budgeted
     time_limit = graph.breaker.time_limit(_timer_seconds(compiler.sites))
     return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, time_limit)
@@ -218,12 +217,6 @@ def _timer_seconds(sites: Sequence[NodePlan]) -> float:
 
 def _has_budget(loop: LoopSettings) -> bool:
     return loop.limits is not None and bool(loop.limits.budget)
-
-
-def _merge_limits(outer: Limits, own: Limits) -> Limits:
-    """The limits of the graph, completed by those of the file."""
-    given = {name: value for name in Limits.__struct_fields__ if (value := getattr(own, name)) is not None}
-    return msgspec.structs.replace(outer, **given)
 
 
 class _Compiler:

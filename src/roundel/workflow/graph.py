@@ -90,6 +90,7 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
 
 DEFAULT_MAX_ROUNDS = 100
 BUDGET_NAMES = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
+LIMIT_NAMES = ("rounds", *BUDGET_NAMES)
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
@@ -174,6 +175,11 @@ class Limits(Struct, frozen=True, omit_defaults=True):
         """The limits on what is spent. Rounds are not among them: each loop counts them for itself
         (kernel/budget.py)."""
         return {name: limit for name in BUDGET_NAMES if (limit := getattr(self, name)) is not None}
+
+    def over(self, outer: Limits) -> Limits:
+        """These limits, completed by those of the file around the graph."""
+        given = {name: limit for name in LIMIT_NAMES if (limit := getattr(self, name)) is not None}
+        return replace(outer, **given)
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
@@ -860,9 +866,6 @@ class NodeReader(Reader):
             hint = did_you_mean(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
-
-
-LIMIT_NAMES = ("rounds", *BUDGET_NAMES)
 
 
 def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
