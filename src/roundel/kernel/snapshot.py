@@ -189,7 +189,7 @@ _FINDERS: dict[str, Any] = {
 
 TRUSTED_PACKAGES = ("roundel",)
 """Packages whose structs a snapshot may name."""
-VERSION = 4
+VERSION = 5
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
 TextSource = list[int] | str
