@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from roundel.workflow.graph import Limits
-from roundel.workflow.limits import dollars, picodollars
+from roundel.workflow.limits import dollars, picodollars, refuses_unpriced
 
 if TYPE_CHECKING:
     from roundel.kernel.facts import Usage
@@ -236,20 +236,9 @@ def find_oversized(run: Run, execution: Execution, tokens: int) -> Budget | None
 
 def find_unpriced(run: Run, execution: Execution) -> Budget | None:
     """The innermost budget around a call that limits the cost and does not allow calls without a known
-    price; None if there is none.
-
-    A budget without a setting of its own takes that of the next budget around it that has one. So what is
-    inside a budget cannot allow itself what the budget does not count.
-    """
-    undecided: Budget | None = None
-    for budget in budgets_around(run, execution.activation, execution.node):
-        if undecided is None and COST in budget.limits:
-            undecided = budget
-        if budget.unpriced == "lock" and undecided is not None:
-            return undecided
-        if budget.unpriced == "allow":
-            undecided = None
-    return undecided
+    price; None if there is none."""
+    budgets = budgets_around(run, execution.activation, execution.node)
+    return refuses_unpriced((budget, COST in budget.limits, budget.unpriced) for budget in budgets)
 
 
 def budgets_around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
