@@ -46,8 +46,12 @@ class Spender(Simulator):
         if self._is_model(command):
             node = self.plan.sites[command.site].id
             tokens = self.sizes(node, command.ordinal)
-            return _with(fact, Usage(1, 0, tokens - tokens // 3, tokens // 3, CENT))
+            return _with(fact, self.usage(node, tokens))
         return fact
+
+    def usage(self, node: str, tokens: int) -> Usage:
+        """What a model call of a node used; a third of its tokens is the answer."""
+        return Usage(1, 0, tokens - tokens // 3, tokens // 3, CENT)
 
     def _is_model(self, command: Command) -> bool:
         if not isinstance(command, Call) or isinstance(command.state, ToolUse):
@@ -84,6 +88,24 @@ class Spender(Simulator):
         other.journal, other.events = list(self.journal), list(self.events)
         other.executions, other.clock = list(self.executions), self.clock
         return other
+
+
+class UnpricedSpender(Spender):
+    """A spender of whose models those in `unpriced` have no known price. Models have the names of nodes."""
+
+    unpriced: tuple[str, ...] = ()
+    scripted = False
+
+    def usage(self, node: str, tokens: int) -> Usage:
+        unknown = node in self.unpriced
+        used = super().usage(node, tokens)
+        return msgspec.structs.replace(
+            used,
+            cost_usd=0 if unknown else CENT,
+            unpriced_calls=int(unknown),
+            model=f"house:{node}",
+            scripted=self.scripted,
+        )
 
 
 def unlocked(time: float, **given: Any) -> Unlocked:

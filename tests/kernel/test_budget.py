@@ -13,7 +13,7 @@ from roundel.plan.graph import compile_workflow
 from roundel.workflow.loader import from_mapping
 from tests.kernel import spending
 from tests.kernel.simulator import Script, plan_of
-from tests.kernel.spending import Dict, Spender, constant, random_spending, ring, wide
+from tests.kernel.spending import Dict, Spender, UnpricedSpender, constant, random_spending, ring, wide
 
 SPLIT = {"type": "regex", "config": {"pattern": "[a-z]"}}
 TOOL = {"look": {"python": "statistics:mean"}}
@@ -45,7 +45,15 @@ def with_node_limits(workflow: Dict, name: str, **limits: float) -> Dict:
     return workflow
 
 
-AMOUNTS = {"steps": 5, "model_calls": 3, "tokens": 350, "cost_usd": 0.03, "seconds": 1.0}
+AMOUNTS = {
+    "steps": 5,
+    "model_calls": 3,
+    "tokens": 350,
+    "input_tokens": 230,
+    "output_tokens": 110,
+    "cost_usd": 0.03,
+    "seconds": 1.0,
+}
 
 
 def test_costs_are_added_without_binary_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +124,122 @@ def test_zero_budget_allows_no_call() -> None:
     run = spend(ring(30, limits={"tokens": 0}))
     assert run.state.usage["model_calls"] == 0
     assert spend(ring(3, limits={"model_calls": 0})).state.usage["model_calls"] == 0
+
+
+@pytest.mark.parametrize("what", ["tokens", "input_tokens", "output_tokens"])
+def test_zero_tokens_of_any_kind_allow_no_call(what: str) -> None:
+    run = spend(ring(30, limits={what: 0}))
+    assert (run.state.usage["model_calls"], run.locks[0]["what"]) == (0, what)
+
+
+def test_each_kind_of_tokens_is_reserved_for_itself() -> None:
+    """`max_tokens` bounds the output alone; of the input only the largest so far is known."""
+    run = spend(known(ring(30, limits={"output_tokens": 120}), 50))
+    assert run.state.usage["model_calls"] == 3  # the third has 66 behind it, and reserves 50
+    assert (run.locks[0]["spent"], run.locks[0]["wanted"]) == (99, 50)
+    run = spend(known(ring(30, limits={"input_tokens": 200}), 50))
+    assert (run.locks[0]["what"], run.locks[0]["spent"], run.locks[0]["wanted"]) == ("input_tokens", 134, 67)
+
+
+def test_call_with_too_large_a_reservation_is_not_made() -> None:
+    run = spend(known(ring(30, limits={"tokens_per_call": 400}), 500), 300)
+    assert run.state.usage["model_calls"] == 0
+    [lock] = run.locks
+    assert (lock["what"], lock["limit"], lock["spent"], lock["wanted"]) == ("tokens_per_call", 400, 0, 500)
+    run.unlock(limits={"tokens_per_call": 500})
+    assert run.finish().state.status == "completed"
+    assert run.trace() == spend(known(ring(30), 500), 300).trace()
+
+
+def test_call_that_turns_out_too_large_locks_the_run_and_counts() -> None:
+    plan = plan_of(ring(5, loops={"A": {"limits": {"tokens_per_call": 200}}}))
+    sizes = {("B", 1): 201}
+
+    def run_it() -> Spender:
+        return Spender(plan, {}, lambda node, ordinal: sizes.get((node, ordinal), 200)).start("go").finish()
+
+    run = run_it()
+    assert run.state.status == "suspended_locked"
+    [lock] = run.locks
+    assert (lock["scope"], lock["spent"], lock["address"]) == ("A", 201, "A[2]/B")
+    assert run.tokens == 801  # its result is kept
+    run.unlock(limits={"tokens_per_call": 201}).finish()
+    assert (run.state.status, run.state.usage["model_calls"]) == ("completed", 10)
+    # Without a raised limit, the node's next call reserves as much, and is not made.
+    again = run_it().unlock().finish()
+    assert (again.locks[1]["address"], again.locks[1]["wanted"]) == ("A[3]/B", 201)
+
+
+def test_parallel_calls_are_compared_with_tokens_per_call_one_by_one() -> None:
+    run = spend(known(wide(5, limits={"tokens_per_call": 100}), 100))
+    assert run.state.status == "completed"
+
+
+def spend_unpriced(workflow: Dict, *unpriced: str, scripted: bool = False) -> UnpricedSpender:
+    run = UnpricedSpender(plan_of(workflow), {})
+    run.unpriced, run.scripted = unpriced, scripted
+    run.start("go").finish()
+    return run
+
+
+def test_call_without_a_known_price_locks_the_run_once_per_model() -> None:
+    workflow = ring(3, limits={"cost_usd": 1})
+    run = spend_unpriced(workflow, "A", "B")
+    [lock] = run.locks
+    assert (lock["what"], lock["limit"], lock["scope"]) == ("unpriced", 1, "the graph")
+    assert (lock["model"], lock["address"]) == ("house:A", "A[1]/A")
+    assert str(run.state.lock) == "no price is known for house:A"
+    run.unlock().finish()
+    assert [lock["model"] for lock in run.locks] == ["house:A", "house:B"]
+    run.thawed(run.plan).unlock().finish()  # another model, so a reason is enough
+    run.unlock().finish()
+    assert (run.state.status, len(run.locks)) == ("completed", 2)
+    assert run.trace() == spend_unpriced(ring(3), "A", "B").trace()
+
+
+def test_last_call_of_a_run_locks_it_too() -> None:
+    graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "limits": {"cost_usd": 1}}
+    run = spend_unpriced({"graph": graph}, "A")
+    assert run.state.status == "suspended_locked"
+    assert run.unlock().finish().state.status == "completed"
+    assert run.state.usage["model_calls"] == 1
+
+
+def test_scripted_call_without_a_known_price_is_a_warning_once_per_model() -> None:
+    run = spend_unpriced(ring(3, limits={"cost_usd": 1}), "A", "B", scripted=True)
+    assert (run.state.status, run.locks) == ("completed", [])
+    warnings = [event for event in run.events if event.event == "warning"]
+    assert [event.data["model"] for event in warnings] == ["house:A", "house:B"]
+    assert "no price is known for house:A" in warnings[0].data["message"]
+    assert not [e for e in spend_unpriced(ring(3), "A", scripted=True).events if e.event == "warning"]
+
+
+COST, ALLOW, LOCK = {"cost_usd": 1}, {"unpriced": "allow"}, {"unpriced": "lock"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "loop", "node", "locked_by"),
+    [
+        (COST, {}, {}, "the graph"),
+        (COST | ALLOW, {}, {}, ""),
+        (COST | ALLOW, COST, COST, ""),
+        (COST | ALLOW, COST, COST | LOCK, "A"),
+        (COST, COST | ALLOW, {}, "the graph"),
+        (COST, COST | ALLOW, ALLOW, "the graph"),  # what is inside cannot allow itself what it costs
+        (ALLOW, COST, {}, ""),
+        (ALLOW, COST | LOCK, {}, "A"),
+        (LOCK, {}, ALLOW, ""),
+        ({}, COST, ALLOW, "A"),
+        ({}, {}, COST | ALLOW, ""),
+        ({}, {}, {}, ""),
+    ],
+)
+def test_a_budget_decides_about_unpriced_calls_for_itself_and_those_inside(
+    graph: Dict, loop: Dict, node: Dict, locked_by: str
+) -> None:
+    workflow = with_node_limits(ring(3, limits=graph, loops={"A": {"limits": loop}}), "A", **node)
+    run = spend_unpriced(workflow, "A")
+    assert [lock["scope"] for lock in run.locks] == ([locked_by] if locked_by else [])
 
 
 def known(workflow: Dict, most: int) -> Dict:
@@ -263,26 +387,37 @@ def test_body_budget_is_per_round() -> None:
 @pytest.mark.parametrize("block", range(4))
 def test_random_runs_never_exceed_a_budget(block: int) -> None:
     """With sizes that are known never; else by no more than one call of each that is at work."""
-    met = 0
+    met: dict[str, int] = {}
     for seed in range(block * 75, block * 75 + 75):
-        for sure in (True, False):
-            most = 100
-            workflow, size, limit = random_spending(seed, most)
-            workflow["graph"]["limits"] = {"tokens": limit}
-            plan = plan_of(known(workflow, most) if sure else workflow)
-            run = Spender(plan, {}, size, Random(seed).randrange).start("go")
-            while run.in_flight:
-                run.apply(run.answer(run.in_flight.pop(run.choose(len(run.in_flight)))))
-                for budget in _budgets(run):
-                    slack = 0 if sure else most * run.max_in_flight
-                    assert budget.spent["tokens"] <= budget.limits["tokens"] + slack, (seed, sure)
-                    assert all(value > -1e-9 for value in budget.reserved.values())
-                    if sure:
-                        assert budget.spent["tokens"] + budget.reserved["tokens"] <= budget.limits["tokens"]
-            assert all(not any(budget.reserved.values()) for budget in _budgets(run))
-            assert run.state.status in ("completed", "suspended_locked")
-            met += run.state.status == "suspended_locked"
-    assert met > 40
+        for what in ("tokens", "output_tokens", "input_tokens", "cost_usd"):
+            # Only an answer, or an answer with its prompt, is known before; in tokens, not in dollars.
+            for sure in (True, False) if what in ("tokens", "output_tokens") else (False,):
+                most = 100
+                status = _spend_randomly(seed, what, most, sure)
+                met[what] = met.get(what, 0) + (status == "suspended_locked")
+    assert all(count > 10 for count in met.values()), met
+
+
+def _spend_randomly(seed: int, what: str, most: int, sure: bool) -> str:
+    workflow, size, limit = random_spending(seed, most)
+    # Of a hundred tokens, 67 are the prompt and 33 the answer; each call costs a cent.
+    share = {"tokens": 1, "output_tokens": 0.33, "input_tokens": 0.67, "cost_usd": 0.0001}[what]
+    workflow["graph"]["limits"] = {what: limit * share if what == "cost_usd" else int(limit * share)}
+    largest = int(most * share) if what == "output_tokens" else most
+    run = Spender(plan_of(known(workflow, largest) if sure else workflow), {}, size, Random(seed).randrange)
+    run.start("go")
+    while run.in_flight:
+        run.apply(run.answer(run.in_flight.pop(run.choose(len(run.in_flight)))))
+        for budget in _budgets(run):
+            for name, counted in budget.counted_limits.items():
+                slack = 0 if sure and name == what else (10**10 if name == "cost_usd" else most)
+                assert budget.spent[name] <= counted + slack * run.max_in_flight, (seed, name, sure)
+                assert budget.reserved[name] >= 0
+                if sure and name == what:
+                    assert budget.spent[name] + budget.reserved[name] <= counted
+    assert all(not any(budget.reserved.values()) for budget in _budgets(run))
+    assert run.state.status in ("completed", "suspended_locked")
+    return run.state.status
 
 
 def _budgets(run: Spender) -> list[Any]:

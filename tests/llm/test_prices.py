@@ -8,7 +8,7 @@ import pytest
 from genai_prices.data import providers
 from pydantic_ai.usage import RequestUsage
 
-from roundel.llm.prices import Prices, listed_cost
+from roundel.nodes.prices import Prices, listed_cost
 from tests.llm.story import LOOK, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
 

@@ -60,6 +60,8 @@ def run_file(wire: Wire, folder: Path, limit: str) -> Story:
         ("parameters: {tool_loop_limit: 2}", 3),
         ("params: {max_tool_calls: 2}", 3),
         ("params: {maxToolCalls: 0}", 1),
+        ("max_tool_calls: 2\n        params: {tool_loop_limit: 5}", 3),
+        ("max_tool_calls: 10\n        params: {tool_loop_limit: 5}", 11),
         ("role: Be quick", 11),
     ],
 )

@@ -118,6 +118,21 @@ def test_a_cap_inside_locks_the_whole_run() -> None:
     assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)
 
 
+@pytest.mark.parametrize("graph_limits", ["", "  limits: {tool_calls: 5}\n", "  limits: {rounds: 9}\n"])
+@pytest.mark.parametrize("file_limits", ["", "limits: {model_calls: 7}\n"])
+def test_limits_of_a_subgraph_file_complete_those_of_its_graph(
+    tmp_path: Path, graph_limits: str, file_limits: str
+) -> None:
+    (tmp_path / "outer.yaml").write_text(OUTER)
+    (tmp_path / "inner.yaml").write_text(file_limits + INNER.lstrip() + graph_limits)
+    found = roundel.load(tmp_path / "outer.yaml").graph.nodes[0].config.graph.limits
+    assert (found.tool_calls, found.rounds, found.model_calls) == (
+        5 if "tool_calls" in graph_limits else None,
+        9 if "rounds" in graph_limits else None,
+        7 if file_limits else None,
+    )
+
+
 def test_ids_with_address_characters_are_escaped() -> None:
     inner = roundel.Graph(start="T", end="T").node("T", "literal", content="inside")
     outer = roundel.Graph(start=["In", "In/T", "X[1]#2"], end="Join").node("In", "subgraph", graph=inner)

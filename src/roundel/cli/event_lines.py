@@ -151,7 +151,10 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     if kind == "human_input_received":
         return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
-        return f"{address}  limit reached  {data['limit']} {data['what']}"
+        reached = (
+            f"no known price of {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
+        )
+        return f"{address}  limit reached  {reached}"
     if kind == "breaker_tripped":
         return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}"
     if kind == "breaker_unlocked":

@@ -62,8 +62,11 @@ def usage_words(usage: UsageTotals) -> list[str]:
 
 
 def cost_words(usage: UsageTotals) -> str:
-    """The cost, never as 0 if it is unknown; empty if the models cost nothing."""
-    if not usage.paid or not (usage.model_calls or usage.cost_usd):
+    """The cost, never as 0 if it is unknown; empty if the models cost nothing. That of a script is marked
+    as such."""
+    if not usage.paid:
+        return f"{dollars(usage.cost_usd)}, scripted" if usage.cost_usd else ""
+    if not (usage.model_calls or usage.cost_usd):
         return ""
     if not usage.priced:
         return "cost unknown"

@@ -46,7 +46,7 @@ from roundel.plan.graph import Plan
 from roundel.plan.proof import Proof, prove
 from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph import Node
-from roundel.workflow.model_profile import PROVIDER_ALIASES, Price, Profile
+from roundel.workflow.model_profile import Price, Profile
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Drawing
@@ -191,20 +191,10 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
     agent."""
 
     def price(node: Node) -> Price | None:
-        from roundel.llm.models import agent_profile
-        from roundel.llm.prices import Prices, listed_price
         from roundel.nodes.agent_config import Config
-        from roundel.nodes.services import NodeError
+        from roundel.nodes.agent_models import model_price
 
-        if not isinstance(node.config, Config):
-            return None
-        try:
-            provider, name = agent_profile(node, profiles).provider_and_name
-        except NodeError:
-            return None  # the node names no model
-        return Prices(profiles).profile_price(provider, name) or listed_price(
-            PROVIDER_ALIASES.get(provider, provider), name
-        )
+        return model_price(node.config, profiles) if isinstance(node.config, Config) else None
 
     return price
 

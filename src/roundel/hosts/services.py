@@ -89,7 +89,13 @@ class NodeServices:
     def model(self, node: Node) -> Model:
         """The model of an agent: scripted, recorded or real."""
         if self.script is not None:
-            return ScriptedModel(self.script)
+            # The table of prices takes time to import, so it is read only if a cost can matter. The script
+            # and the plan decide that, never what happened so far: a resumed run must count the same.
+            if not (self._plan.limits_cost or self.script.has_tokens):
+                return ScriptedModel(self.script)
+            from roundel.nodes.agent_models import ScriptedPrice
+
+            return ScriptedModel(self.script, ScriptedPrice(node.config, self._workflow.models))
         if self._models is None:
             from roundel.llm.models import Models
 

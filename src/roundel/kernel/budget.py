@@ -6,6 +6,14 @@ used if that was more: the prompt counts as well, and nobody knows its tokens be
 not fit is not started: the run is locked. Only a call that turns out larger than its reservation can
 exceed a budget.
 
+`tokens_per_call` is no amount that is used up: each call is compared with it, by its reservation before
+it is made, and by its size afterwards (`find_oversized`).
+
+A call whose price is not known costs an unknown amount, so a limit on the cost cannot count it. The fact
+that reports the call tells so, and the run is locked after the first one (`find_unpriced`), unless the
+budget allows them. No table of prices is read here: a replay must not depend on the table of another
+version.
+
 A budget counts over all entries of its loop and all runs of its node, in one execution of their graph.
 
 Amounts are whole numbers except for seconds; those of `cost_usd` are picodollars (workflow/limits.py).
@@ -20,8 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from roundel.workflow.graph import Limits
-from roundel.workflow.limits import dollars, picodollars
+from roundel.workflow.limits import dollars, picodollars, refuses_unpriced
 
 if TYPE_CHECKING:
     from roundel.kernel.facts import Usage
@@ -33,7 +43,9 @@ Amounts = Mapping[str, int]
 NODE, LOOP, GRAPH = "node", "loop", "graph"
 NEVER = 1e18
 """A limit that is never reached."""
-COST = "cost_usd"
+COST, PER_CALL = "cost_usd", "tokens_per_call"
+_NOT_ADDED = ("steps", "seconds", PER_CALL)
+"""Limits whose amounts `reserve` and `spend` do not add up."""
 
 
 class Budget:
@@ -52,11 +64,14 @@ class Budget:
         "since",
         "spent",
         "steps",
+        "unpriced",
     )
 
-    def __init__(self, name: str, limits: dict[str, float], since: float) -> None:
+    def __init__(self, name: str, limits: dict[str, float], since: float, unpriced: str = "") -> None:
         self.name = name
         self.limits = limits
+        self.unpriced = unpriced
+        """`lock` or `allow`; empty if the budget around this one decides."""
         self.spent: dict[str, int] = dict.fromkeys(limits, 0)
         self.reserved: dict[str, int] = dict.fromkeys(limits, 0)
         self.since = since
@@ -80,24 +95,24 @@ class Budget:
             return "seconds"
         if "steps" in wanted and self.steps >= self.most_steps:
             return "steps"
-        for name in self._calls:
+        for name in self._added:
             if name in wanted and _passes(
                 name, self.counted_limits[name], self.spent[name] + self.reserved[name], wanted[name]
             ):
                 return name
-        return ""
+        return PER_CALL if wanted.get(PER_CALL, 0) > self.limits.get(PER_CALL, NEVER) else ""
 
     @property
-    def _calls(self) -> list[str]:
-        return [name for name in self.limits if name not in ("steps", "seconds")]
+    def _added(self) -> list[str]:
+        return [name for name in self.limits if name not in _NOT_ADDED]
 
     def reserve(self, wanted: Amounts, sign: int = 1) -> None:
-        for name in self._calls:
+        for name in self._added:
             if name in wanted:
                 self.reserved[name] += sign * wanted[name]
 
     def spend(self, amounts: Amounts) -> None:
-        for name in self._calls:
+        for name in self._added:
             if name in amounts:
                 self.spent[name] += amounts[name]
 
@@ -119,7 +134,19 @@ def _passes(name: str, limit: float, taken: int, wanted: int) -> bool:
     limit refuses it; but its cost may really be zero, so a `cost_usd` limit of 0 still allows free
     models.
     """
-    return taken + wanted > limit or (not wanted and taken >= limit and (limit > 0 or name == "tokens"))
+    return taken + wanted > limit or (not wanted and taken >= limit and (limit > 0 or name != COST))
+
+
+class LargestCall(Struct, frozen=True):
+    """The largest amounts that the model calls of one node have used so far, each for itself."""
+
+    tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+
+
+NO_CALL = LargestCall()
 
 
 class Refusal:
@@ -134,8 +161,16 @@ class Refusal:
 def model_call(run: Run, node: NodePlan) -> dict[str, int]:
     """The amounts that a model call of a node reserves, as far as they can be known."""
     # The largest call so far includes the prompt, which `max_tokens` (`node.reserve`) does not.
-    tokens, cost = run.guard_stats.largest_calls.get(node.site, (0, 0))
-    return {"model_calls": 1, "tokens": max(node.reserve, tokens), COST: cost}
+    largest = run.guard_stats.largest_calls.get(node.site, NO_CALL)
+    tokens = max(node.reserve, largest.tokens)
+    return {
+        "model_calls": 1,
+        "tokens": tokens,
+        "input_tokens": largest.input_tokens,
+        "output_tokens": max(node.reserve, largest.output_tokens),
+        PER_CALL: tokens,
+        COST: largest.cost,
+    }
 
 
 def find_refusal(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
@@ -170,20 +205,40 @@ def spend(run: Run, activation: Activation, node: NodePlan, amounts: Amounts) ->
 
 def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
     """Spends the usage of a call, and remembers the node's largest call for later reservations."""
-    tokens = usage.input_tokens + usage.output_tokens
+    tokens, cost = usage.input_tokens + usage.output_tokens, picodollars(usage.cost_usd)
     amounts = {
         "model_calls": usage.model_calls,
         "tool_calls": usage.tool_calls,
         "tokens": tokens,
-        COST: picodollars(usage.cost_usd),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        COST: cost,
     }
     spend(run, execution.activation, execution.node, amounts)
     if usage.model_calls:
-        largest, cost = run.guard_stats.largest_calls.get(execution.node.site, (0, 0))
-        run.guard_stats.largest_calls[execution.node.site] = (
-            max(largest, tokens),
-            max(cost, amounts[COST]),
+        calls, site = run.guard_stats.largest_calls, execution.node.site
+        largest = calls.get(site, NO_CALL)
+        calls[site] = LargestCall(
+            max(largest.tokens, tokens),
+            max(largest.input_tokens, usage.input_tokens),
+            max(largest.output_tokens, usage.output_tokens),
+            max(largest.cost, cost),
         )
+
+
+def find_oversized(run: Run, execution: Execution, tokens: int) -> Budget | None:
+    """The innermost budget around a call that allows fewer tokens per call; None if there is none."""
+    for budget in budgets_around(run, execution.activation, execution.node):
+        if tokens > budget.limits.get(PER_CALL, NEVER):
+            return budget
+    return None
+
+
+def find_unpriced(run: Run, execution: Execution) -> Budget | None:
+    """The innermost budget around a call that limits the cost and does not allow calls without a known
+    price; None if there is none."""
+    budgets = budgets_around(run, execution.activation, execution.node)
+    return refuses_unpriced((budget, COST in budget.limits, budget.unpriced) for budget in budgets)
 
 
 def budgets_around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
@@ -233,7 +288,7 @@ def _budget(
         return
     key = f"{kind} {index}"
     found: Any = instance.budgets.get(key)
-    if found is None and limits.budget:
-        found = instance.budgets[key] = Budget(name, limits.budget, run.worked)
+    if found is None and (limits.budget or limits.unpriced):
+        found = instance.budgets[key] = Budget(name, limits.budget, run.worked, limits.unpriced or "")
     if found is not None:
         yield found

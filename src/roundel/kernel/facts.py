@@ -122,6 +122,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The number of model calls whose price is not known."""
     model: str = ""
     cached: bool = False
+    scripted: bool = False
+    """A script replied, so nothing was paid for."""
 
 
 class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):

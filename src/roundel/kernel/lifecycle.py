@@ -32,7 +32,11 @@ from msgspec.structs import replace
 from roundel.kernel.breaker import count_tokens, lock, record_message, record_result
 from roundel.kernel.budget import (
     COST,
+    PER_CALL,
+    Budget,
+    find_oversized,
     find_refusal,
+    find_unpriced,
     model_call,
     release,
     reserve,
@@ -52,6 +56,7 @@ from roundel.kernel.state import (
     SEND_FAILURE,
     START_CALLS,
     START_PARTS,
+    UNPRICED,
     Activation,
     CompositeRun,
     EdgeWalk,
@@ -383,6 +388,7 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
         run.usage[name] = count + amount
     if run.budgeted:
         spend_usage(run, execution, usage)
+        _check_call(run, execution, usage)
     if usage.model_calls:
         count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
     else:
@@ -390,6 +396,43 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
         run.guard_stats.aside += usage.input_tokens + usage.output_tokens
     if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit("token_usage", node.id, address, _usage_data(usage))
+
+
+def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
+    """Locks the run after a call that was too large, or whose price is not known under a limit on the
+    cost.
+
+    While the run is locked already, neither is reported: the next such call is.
+    """
+    tokens = usage.input_tokens + usage.output_tokens
+    if usage.model_calls and run.lock is None:
+        budget = find_oversized(run, execution, tokens)
+        if budget is not None:
+            evidence = {"scope": budget.name, "spent": tokens, "reserved": 0, "wanted": 0}
+            _lock_after_call(run, execution, PER_CALL, budget.limits[PER_CALL], budget, evidence)
+    if usage.unpriced_calls and usage.model not in run.guard_stats.unpriced_models:
+        budget = find_unpriced(run, execution)
+        if budget is None:
+            return
+        limit = budget.limits[COST]
+        # Only a script replies without the name of a model: as it did before there was a limit, in a fork.
+        if usage.scripted or not usage.model:
+            run.guard_stats.unpriced_models.append(usage.model)
+            named = usage.model or "the model of this agent"
+            text = (
+                f"no price is known for {named}, so the limit of {limit:g} dollars does not count its calls"
+            )
+            run.emit("warning", execution.node.id, execution.address, {"message": text, "model": usage.model})
+        elif run.lock is None:
+            evidence = {"scope": budget.name, "model": usage.model}
+            _lock_after_call(run, execution, UNPRICED, limit, budget, evidence)
+
+
+def _lock_after_call(
+    run: Run, execution: Execution, what: str, limit: float, budget: Budget, evidence: dict[str, Any]
+) -> None:
+    lock(run, what, limit, execution.node.id, execution.address, evidence)
+    run.lock_budget = budget
 
 
 def _usage_data(usage: Usage) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.kernel.budget import Budget
+from roundel.kernel.budget import Budget, LargestCall
 from roundel.kernel.commands import Command, Intercept
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event, stamp
@@ -101,6 +101,10 @@ TRIPS = {
     ),
     "timeout": Trip("too much time", ("limit",), raises="seconds", reached=lambda run: run.worked),
 }
+
+
+UNPRICED = "unpriced"
+"""The lock after a call whose price is not known, under a limit on the cost."""
 
 
 class GraphInstance:
@@ -479,6 +483,8 @@ class Lock(Struct, frozen=True):
     evidence: dict[str, Any] = {}
 
     def __str__(self) -> str:
+        if self.what == UNPRICED:
+            return f"no price is known for {self.evidence['model']}"
         return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
 
 
@@ -497,11 +503,12 @@ class GuardStats:
         "raised_caps",
         "surge_allowance",
         "surge_baseline",
+        "unpriced_models",
     )
 
     def __init__(self) -> None:
-        self.largest_calls: dict[int, tuple[int, int]] = {}
-        """Tokens and cost (in picodollars) of each node's largest model call, by site."""
+        self.largest_calls: dict[int, LargestCall] = {}
+        """The largest amounts of each node's model calls, by site."""
         self.first_calls: list[int] = []
         """The tokens of each of the first model calls."""
         self.expected: tuple[int, float] | None = None
@@ -518,6 +525,9 @@ class GuardStats:
         self.last_unlock = ""
         """The lock that was last unlocked without a change; a second one in a row is refused
         (unlock.py)."""
+        self.unpriced_models: list[str] = []
+        """Models without a known price that no longer lock the run: a person has accepted them, or a
+        warning was given."""
 
 
 class Run:

@@ -546,7 +546,8 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
 
     Drops it if its graph was cancelled, and moves it to `run.held` if the run is locked or paused. The
     end of a loop or a graph starts nothing new, so it is processed even then: what it leads to is held
-    back instead.
+    back instead. Only the end of a locked run is held back: a lock that its last call caused would
+    otherwise be passed over, and nobody asked.
     """
     # Its graph is the one to cancel, and `end_body_early` checks for itself whether it is already
     # cancelled.
@@ -555,7 +556,10 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
     owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
     if is_cancelled(owner.instance):
         return True
-    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER, SEND_FAILURE):
+    ends = index in (LOOP_OVER, SEND_FAILURE) or (
+        index == GRAPH_OVER and (run.lock is None or item.instance is not run.root)
+    )
+    if (run.lock is not None or run.paused) and not ends:
         run.held.append((item, index))
         return True
     if index >= 0:

@@ -4,7 +4,8 @@ change.
 The run continues in the same round. The changes:
 
     limits     a raised limit applies from now on to the loop, graph or node that reached it; without
-               one, rounds and lists are allowed as many again
+               one, rounds and lists are allowed as many again, and a model without a known price is
+               accepted for the rest of the run
     message    replaces the last message that waits for the next node
     note       is added after it, for the next agent
     exit       leaves the loop for a node outside of it
@@ -31,6 +32,7 @@ from roundel.kernel.state import (
     START_CALLS,
     START_ITERATIONS,
     TRIPS,
+    UNPRICED,
     Activation,
     CompositeRun,
     Lock,
@@ -122,9 +124,10 @@ def unlock(run: Run, fact: Unlocked) -> None:
 def _scope(lock: Lock) -> str:
     """What two locks have in common if they are the same in a row.
 
-    For a budget that is its scope, not the node: any node inside can be the one that reaches it.
+    For a budget that is its scope, not the node: any node inside can be the one that reaches it. For a
+    price that is not known it is the model.
     """
-    return f"{lock.what} {lock.evidence.get('scope', lock.node_id)}"
+    return f"{lock.what} {lock.evidence.get('model', lock.evidence.get('scope', lock.node_id))}"
 
 
 def _raisable_limits(run: Run, lock: Lock) -> dict[str, float]:
@@ -142,7 +145,10 @@ _ROUNDS = ("rounds", "items", "tool_rounds")
 
 
 def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
-    """Raises limits: of the budget that locked the run, or of everything held back at its cap."""
+    """Raises limits: of the budget that locked the run, or of everything held back at its cap. The model
+    whose price is not known is accepted, for the rest of the run."""
+    if lock.what == UNPRICED:
+        run.guard_stats.unpriced_models.append(lock.evidence["model"])
     if run.lock_budget is not None:
         run.lock_budget.raise_to(limits)
         return

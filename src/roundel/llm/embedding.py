@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from roundel.llm.clients import client_provider
-from roundel.llm.prices import EmbeddingMeter, Prices
 from roundel.llm.resource_pool import ResourceLease
+from roundel.nodes.prices import EmbeddingMeter, Prices
 from roundel.nodes.services import NodeError
 from roundel.workflow.memory_config import DIMENSIONS, LOCAL_PROVIDER, Embedding
 from roundel.workflow.model_profile import Profile

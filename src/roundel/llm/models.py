@@ -22,15 +22,16 @@ from typing import Any, Protocol
 import msgspec
 
 from roundel.llm.clients import client_model
-from roundel.llm.prices import Prices
 from roundel.llm.provider_plugins import PluginModel, plugin_model
 from roundel.llm.remote_model import IncompleteAnswer, RemoteModel
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config, ModelRetry
+from roundel.nodes.agent_models import agent_profile
+from roundel.nodes.prices import Prices
 from roundel.nodes.services import Exchange, Model, NodeError, Reply, Request, StreamCallback
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.model_profile import DEFAULT_PROFILE, PROVIDER_ALIASES, PROVIDERS, Profile
+from roundel.workflow.model_profile import PROVIDER_ALIASES, PROVIDERS, Profile
 from roundel.workflow.secrets import SecretMasker
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -319,31 +320,6 @@ class Models:
 
     def _remote_model(self, profile: Profile) -> RemoteModel:
         return RemoteModel(client_model(profile, self._secrets, self._lease), profile, self._prices)
-
-
-def agent_profile(node: Node, profiles: Mapping[str, Profile]) -> Profile:
-    """The profile of an agent: its own settings over those of the profile that it names, or of
-    `default`. An agent with a model of its own and no `profile_id` does not use `default`."""
-    config: Config = node.config
-    own_settings = {
-        name: getattr(config, name)
-        for name in ("provider", "name", "model", "base_url", "api_key")
-        if getattr(config, name)
-    }
-    if config.profile_id:
-        base = profiles[config.profile_id]
-    elif "name" not in own_settings and "model" not in own_settings and DEFAULT_PROFILE in profiles:
-        base = profiles[DEFAULT_PROFILE]
-    elif "name" in own_settings or "model" in own_settings:
-        return Profile(**own_settings)
-    else:
-        raise NodeError(
-            f"agent '{node.id}' has no model; give it `model: provider:name`, a profile under `models`, "
-            "or answer for it from a script (--script FILE, or script= in Python)"
-        )
-    if "name" in own_settings or "model" in own_settings:
-        base = msgspec.structs.replace(base, name="", model="")
-    return msgspec.structs.replace(base, **own_settings)
 
 
 def cache_folder() -> Path:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from roundel.llm.prices import MILLION, Prices
 from roundel.llm.remote_model import LateAnswer, TextStream
 from roundel.llm.resource_pool import ResourceLease
+from roundel.nodes.prices import Prices, cost_of_tokens
 from roundel.nodes.services import NodeError, Reply, Request, StreamCallback
 from roundel.workflow.functions import ModuleError, format_exception, load_entry_point
 from roundel.workflow.model_profile import Profile, installed_providers
@@ -66,8 +66,7 @@ class PluginModel:
         them."""
         cost = reply.cost_usd
         if cost is None and self._price is not None:
-            spent = reply.input_tokens * self._price.input + reply.output_tokens * self._price.output
-            cost = spent / MILLION
+            cost = cost_of_tokens(self._price, reply.input_tokens, reply.output_tokens)
         return replace(reply, model=reply.model or self.label, cost_usd=cost)
 
     def check(self, params: dict[str, Any]) -> None:

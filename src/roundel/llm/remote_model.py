@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from roundel.llm.clients import PROTOCOL
-from roundel.llm.prices import Prices
 from roundel.nodes.agent_config import LOOP_LIMITS
+from roundel.nodes.prices import Prices
 from roundel.nodes.services import (
     UNREADABLE_ARGUMENTS,
     Exchange,
@@ -257,7 +257,9 @@ class RemoteModel:
         response = await self._request_with_timeout(request, say, attempt)
         usage = response.usage
         # Some servers report no usage. The cost is then unknown, which is not the same as 0.
-        counted = usage.input_tokens or usage.output_tokens
+        counted = (
+            usage.input_tokens or usage.output_tokens or self._prices.is_free(self._provider, self._name)
+        )
         cost = self._prices.cost(self._provider, self._name, usage) if counted else None
         reply = parse_response(response, self.label, cost)
         if not reply.text and not reply.tool_calls:

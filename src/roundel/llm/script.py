@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -40,6 +40,9 @@ from roundel.workflow.fields import INVALID, Reader, child, locate_or_report
 from roundel.workflow.message import json_text
 from roundel.workflow.secret_finder import SecretFinder
 from roundel.workflow.secrets import SecretMasker
+
+if TYPE_CHECKING:
+    from roundel.nodes.agent_models import ScriptedPrice
 
 EVERY_NODE = "*"
 """The key of replies for all nodes that have none of their own."""
@@ -125,6 +128,11 @@ class Script:
         lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether some reply has tokens, so that it may have a cost."""
+        return any(line.tokens != Tokens() for given in self._lines.values() for line in given)
+
     def without_delays(self) -> Script:
         """A copy without delays."""
         lines = {
@@ -198,15 +206,18 @@ def _line(name: str, at: Located, report: Report) -> ScriptLine:
 
 class ScriptedModel:
     """A model that replies from a script. Without a reply for its node it repeats the
-    last message."""
+    last message.
 
-    def __init__(self, script: Script) -> None:
+    `price` gives the replies the name of the agent's model, and the cost of their tokens."""
+
+    def __init__(self, script: Script, price: ScriptedPrice | None = None) -> None:
         self._script = script
+        self._price = price
 
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
         if line is None:
-            return Reply(request.messages[-1].text if request.messages else "")
+            return self._priced(Reply(request.messages[-1].text if request.messages else ""))
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
@@ -215,7 +226,14 @@ class ScriptedModel:
             call.request(f"call_{request.ordinal + 1}_{number}")
             for number, call in enumerate(line.tool_calls, 1)
         )
-        return Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls)
+        return self._priced(Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls))
+
+    def _priced(self, reply: Reply) -> Reply:
+        price = self._price
+        if price is None:
+            return reply
+        cost = price.cost(reply.input_tokens, reply.output_tokens)
+        return msgspec.structs.replace(reply, model=price.model, cost_usd=cost, scripted=True)
 
 
 WRITE_INTERVAL = 1.0

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roundel.llm.prices import EmbeddingMeter
 from roundel.memory.files import FileIndex, JsonImport, JsonImportError, valid_unicode
 from roundel.memory.namespaces import MemoryBinding
 from roundel.memory.search import Embedder, cosine, pack_vector, query_words, rank_by_words, word_overlap
 from roundel.memory.store import Match, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.agent_config import MemoryStage, MemoryUse
+from roundel.nodes.prices import EmbeddingMeter
 from roundel.nodes.services import RecalledMemories
 from roundel.nodes.user_code import run_in_thread
 from roundel.workflow.document import FileAccess

@@ -272,7 +272,7 @@ class RunMemory:
         key = msgspec.json.encode(config)
         if key not in self._embedders:
             from roundel.llm.embedding import ClientEmbedder
-            from roundel.llm.prices import Prices
+            from roundel.nodes.prices import Prices
 
             self._embedders[key] = ClientEmbedder(
                 config, self._secrets, Prices(self._workflow.models), self._lease

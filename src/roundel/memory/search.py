@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import mul
 from typing import Protocol
 
-from roundel.llm.prices import EmbeddingMeter
 from roundel.memory.store import Match
+from roundel.nodes.prices import EmbeddingMeter
 
 MAX_WORD_LENGTH = 64
 """Characters of a word that are indexed."""

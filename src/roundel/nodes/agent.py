@@ -17,6 +17,7 @@ from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage, failure_data
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import REFLECTION, AgentConversation, ModelCall, ToolUse
+from roundel.nodes.agent_models import unpriced_models
 from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
 from roundel.nodes.services import (
     Behaviour,
@@ -215,6 +216,7 @@ def usage_of(reply: Reply) -> Usage:
         reply.cost_usd or 0,
         0 if priced else 1,
         reply.model,
+        scripted=reply.scripted,
     )
 
 
@@ -286,6 +288,7 @@ NODE = NodeType(
     calls=calls,
     conversation=conversation,
     reserve=reserve,
+    unpriced=unpriced_models,
     examine=examine,
     request=ModelCall | ToolUse,
 )

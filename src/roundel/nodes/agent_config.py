@@ -332,7 +332,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     tooling: Annotated[tuple[Tooling, ...], Meta(extra={"wrap": True})] = ()
     tools: Names = ()
     dynamic_tools: DynamicTools | None = None
-    max_tool_calls: int = MAX_TOOL_CALLS
+    max_tool_calls: int | None = None
     max_calls_per_round: Annotated[int, Meta(ge=1)] = 16
     on_limit: Literal["answer", "error", "suspend"] = "answer"
     on_error: Literal["fail", "message"] = "fail"
@@ -463,8 +463,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="tools.md#compatibility-tooling",
                 ),
                 "max_tool_calls": Field(
-                    en=("Rounds of tools", "How many times in a row the model may ask for tools; 0 or more."),
-                    zh=("工具轮次", "模型连续请求工具的最多次数，须为 0 或更大。"),
+                    en=(
+                        "Rounds of tools",
+                        "How many times in a row the model may ask for tools; 0 or more. 10 if not set.",
+                    ),
+                    zh=("工具轮次", "模型连续请求工具的最多次数，须为 0 或更大。不填则为 10。"),
                     unit="rounds",
                     see="tools.md#rounds-and-their-limit",
                 ),
@@ -545,12 +548,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tool_rounds(self) -> int:
-        """The limit on rounds of tools. `max_tool_calls` wins over the names among the parameters,
-        unless it has its default value, which looks the same as an absent one."""
-        if self.max_tool_calls != MAX_TOOL_CALLS:
+        """The limit on rounds of tools. `max_tool_calls` wins over the names among the parameters."""
+        if self.max_tool_calls is not None:
             return self.max_tool_calls
         merged = {**self.params, **self.parameters}
-        given: int = next((merged[name] for name in LOOP_LIMITS if name in merged), self.max_tool_calls)
+        given: int = next((merged[name] for name in LOOP_LIMITS if name in merged), MAX_TOOL_CALLS)
         return given
 
     @property

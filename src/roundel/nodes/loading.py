@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
+from roundel.plan.unpriced import check_prices
 from roundel.plan.warnings import check_bounds
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import AllowPaths
@@ -128,6 +129,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
         check_structure(plan, report)
         if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
+        check_prices(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)

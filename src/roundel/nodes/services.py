@@ -175,6 +175,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     raw: Any = None
     """The reply in the provider's form, if the provider requires it back in the next request, as for
     signed thoughts."""
+    scripted: bool = False
+    """The reply comes from a script, so its cost is only a rehearsal."""
 
 
 StreamCallback = Callable[[str, int, int], None]

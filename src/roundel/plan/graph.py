@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
@@ -28,7 +27,6 @@ from roundel.workflow.graph import (
     Edge,
     GraphDefinition,
     Limits,
-    LoopSettings,
     Node,
     Workflow,
 )
@@ -186,6 +184,8 @@ class Plan(Struct, eq=False):
     """The limits of the whole run."""
     budgeted: bool
     """Some limit besides rounds exists; without one, the kernel skips all budgets."""
+    limits_cost: bool
+    """Some limit on the cost exists."""
     time_limit: float
     """The working time in seconds after which the breaker trips."""
     draft: bool = False
@@ -210,26 +210,18 @@ def compile_workflow(workflow: Workflow) -> Plan:
         node.plain = not (
             node.has_host_functions or node.output_retained or node.is_speaker or node.is_external
         )
-    limits = _merge_limits(workflow.limits, workflow.graph.limits)
-    budgeted = bool(limits.budget) or compiler.budgeted
+    limits = workflow.graph.limits.over(workflow.limits)
+    everywhere = (limits, *compiler.limits)
+    budgeted = any(one.budget for one in everywhere)
+    limits_cost = any(one.cost_usd is not None for one in everywhere)
     time_limit = graph.breaker.time_limit(_timer_seconds(compiler.sites))
-    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, time_limit)
+    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, limits_cost, time_limit)
 
 
 def _timer_seconds(sites: Sequence[NodePlan]) -> float:
     """The sum of all timers: a workflow that is meant to wait must not trip the breaker by waiting."""
     bounds = (node.kind.bound(node.config) for node in sites)
     return sum(bound.seconds or 0 for bound in bounds if bound is not None)
-
-
-def _has_budget(loop: LoopSettings) -> bool:
-    return loop.limits is not None and bool(loop.limits.budget)
-
-
-def _merge_limits(outer: Limits, own: Limits) -> Limits:
-    """The limits of the graph, completed by those of the file."""
-    given = {name: value for name in Limits.__struct_fields__ if (value := getattr(own, name)) is not None}
-    return msgspec.structs.replace(outer, **given)
 
 
 class _Compiler:
@@ -239,7 +231,8 @@ class _Compiler:
         self.workflow = workflow
         self.sites: list[NodePlan] = []
         self.graphs: list[GraphPlan] = []
-        self.budgeted = False
+        self.limits: list[Limits] = []
+        """The limits of all graphs, loops and nodes."""
 
     def graph(self, graph: GraphDefinition, cap: int, breaker: Breaker) -> GraphPlan:
         """`cap` and `breaker` apply to loops without their own, also in subgraphs."""
@@ -256,9 +249,8 @@ class _Compiler:
             node.output_retained = node.is_end or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.cap for name, loop in graph.loops.items() if loop.cap}
-        self.budgeted = (
-            self.budgeted or bool(graph.limits.budget) or any(map(_has_budget, graph.loops.values()))
-        )
+        self.limits.append(graph.limits)
+        self.limits += [loop.limits for loop in graph.loops.values() if loop.limits is not None]
         plan = GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
         plan.family = self.graphs
         self.graphs.append(plan)
@@ -275,7 +267,8 @@ class _Compiler:
         plan.is_speaker = node.kind.asks or node.kind.speaks
         plan.has_tool_loop = node.kind.conversation(node.config) is not None
         plan.reserve = node.kind.reserve(node.config, self.workflow)
-        self.budgeted = self.budgeted or bool(node.limits and node.limits.budget)
+        if node.limits is not None:
+            self.limits.append(node.limits)
         plan.logs_output = node.log_output
         inner = (node.limits.rounds if node.limits is not None else None) or cap
         plan.is_external = not (node.kind.pure or plan.is_speaker or node.kind.bodies(node.config))

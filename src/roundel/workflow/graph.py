@@ -89,7 +89,11 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
 
 
 DEFAULT_MAX_ROUNDS = 100
-BUDGET_NAMES = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
+BUDGET_NAMES = (
+    *("steps", "model_calls", "tool_calls", "tokens", "input_tokens", "output_tokens", "tokens_per_call"),
+    *("cost_usd", "seconds"),
+)
+LIMIT_NAMES = ("rounds", *BUDGET_NAMES, "unpriced")
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
@@ -97,16 +101,23 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     default is DEFAULT_MAX_ROUNDS. All limits apply together: the first one that is reached locks the
     run.
 
-    A limit of 0 for calls, tokens or cost is valid, and forbids them. Steps and seconds have to be
-    positive, since a run without them could not begin."""
+    A limit of 0 for calls, tokens or cost is valid, and forbids them. Steps, seconds and the tokens of a
+    call have to be positive, since a run without them could not begin.
+
+    `unpriced` is no amount: it tells whether a call whose price is not known locks the run, under a limit
+    on the cost. None takes the setting around it; the outermost default is `lock`."""
 
     rounds: Positive | None = None
     steps: Positive | None = None
     model_calls: Annotated[int, Meta(ge=0)] | None = None
     tool_calls: Annotated[int, Meta(ge=0)] | None = None
     tokens: Annotated[int, Meta(ge=0)] | None = None
+    input_tokens: Annotated[int, Meta(ge=0)] | None = None
+    output_tokens: Annotated[int, Meta(ge=0)] | None = None
+    tokens_per_call: Positive | None = None
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds | None = None
+    unpriced: Literal["lock", "allow"] | None = None
 
     @staticmethod
     def __describe__() -> Description:
@@ -154,6 +165,28 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                     zh=("Token 预算", "模型读取与生成的 token 总数上限。"),
                     unit="tokens",
                 ),
+                "input_tokens": Field(
+                    en=("Input tokens", "How many tokens models may read."),
+                    zh=("输入 token 预算", "模型读取的 token 总数上限。"),
+                    unit="tokens",
+                ),
+                "output_tokens": Field(
+                    en=("Output tokens", "How many tokens models may write."),
+                    zh=("输出 token 预算", "模型生成的 token 总数上限。"),
+                    unit="tokens",
+                ),
+                "tokens_per_call": Field(
+                    en=(
+                        "Tokens per call",
+                        "How many tokens one call of a model may read and write. A call that turns out "
+                        "larger locks the run, and its result is kept.",
+                    ),
+                    zh=(
+                        "单次调用 token",
+                        "单次模型调用读取与生成的 token 上限。实际超出的调用会锁定运行，其结果保留。",
+                    ),
+                    unit="tokens",
+                ),
                 "cost_usd": Field(
                     en=("Cost", "What the calls of models may cost."),
                     zh=("费用预算", "模型调用的费用上限。"),
@@ -166,6 +199,23 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                     widget="duration",
                     unit="seconds",
                 ),
+                "unpriced": Field(
+                    en=(
+                        "Unknown prices",
+                        "Whether a call of a model without a known price locks the run, if `cost_usd` limits "
+                        "it. If not set: as around this place, else `lock`.",
+                    ),
+                    zh=(
+                        "未知价格",
+                        "存在 `cost_usd` 限额时，调用价格未知的模型是否锁定运行。"
+                        "不填则沿用外层设置，默认为 `lock`。",
+                    ),
+                    choices={
+                        "lock": ("Lock the run", "锁定运行"),
+                        "allow": ("Allow them, uncounted", "允许，不计费用"),
+                    },
+                    see="limits.md#unknown-prices",
+                ),
             },
         )
 
@@ -174,6 +224,11 @@ class Limits(Struct, frozen=True, omit_defaults=True):
         """The limits on what is spent. Rounds are not among them: each loop counts them for itself
         (kernel/budget.py)."""
         return {name: limit for name in BUDGET_NAMES if (limit := getattr(self, name)) is not None}
+
+    def over(self, outer: Limits) -> Limits:
+        """These limits, completed by those of the file around the graph."""
+        given = {name: limit for name in LIMIT_NAMES if (limit := getattr(self, name)) is not None}
+        return replace(outer, **given)
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
@@ -882,9 +937,6 @@ class NodeReader(Reader):
             hint = did_you_mean(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
-
-
-LIMIT_NAMES = ("rounds", *BUDGET_NAMES)
 
 
 def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:

@@ -1,4 +1,4 @@
-"""Settings of the breaker, and exact sums of money.
+"""Settings of the breaker, exact sums of money, and the rule for calls whose price is not known.
 
 The breaker locks a run that makes no progress, costs far more than its forecast, or takes too long. This
 module has its settings only; kernel/breaker.py and kernel/budget.py apply them.
@@ -10,7 +10,8 @@ of the cheapest models costs some ten thousand picodollars, so rounding does not
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -32,6 +33,28 @@ def dollars(picodollars: int) -> float:
 def sum_dollars(amounts: list[float]) -> float:
     """Adds amounts in dollars without the errors of binary fractions."""
     return dollars(sum(map(picodollars, amounts)))
+
+
+T = TypeVar("T")
+
+
+def refuses_unpriced(levels: Iterable[tuple[T, bool, str | None]]) -> T | None:
+    """The innermost level around a call that limits the cost and does not allow calls without a known
+    price; None if there is none.
+
+    `levels` come from the inside out: the level, whether it limits the cost, and its `unpriced`. A level
+    without that setting takes the one of the next level around it that has one. So what is inside a limit
+    cannot allow itself what the limit does not count.
+    """
+    undecided: T | None = None
+    for level, limits_cost, unpriced in levels:
+        if undecided is None and limits_cost:
+            undecided = level
+        if unpriced == "lock" and undecided is not None:
+            return undecided
+        if unpriced == "allow":
+            undecided = None
+    return undecided
 
 
 DEFAULT_TIME_LIMIT = 600.0

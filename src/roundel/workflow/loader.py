@@ -357,9 +357,9 @@ class WorkflowReader(GraphReader):
             warn_without_effect(settings, idle, root, self.report)
             self._merge_definitions(settings, root)
         graph = self._read_root_graph(root)
-        if settings is INVALID or graph is INVALID or graph.limits.rounds:
+        if settings is INVALID or graph is INVALID:
             return graph
-        return replace(graph, limits=settings.limits)
+        return replace(graph, limits=graph.limits.over(settings.limits))
 
     def _merge_definitions(self, root: WorkflowFile, at: Located) -> None:
         """Adds the profiles and tools of a file to those of the workflow.

@@ -42,6 +42,10 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
+def _no_models(_config: Any, _workflow: Any) -> tuple[str, ...]:
+    return ()
+
+
 def _no_check(_config: Any, _at: Any, _reader: Any) -> None:
     return None
 
@@ -162,6 +166,11 @@ class NodeType(Struct, frozen=True, eq=False):
     reserve: Callable[[Any, Any], int] = _no_reserve
     """Called as (config, workflow): the most tokens that one model call may use, reserved before it; 0
     if unknown."""
+
+    unpriced: Callable[[Any, Any], tuple[str, ...]] = _no_models
+    """Called as (config, workflow): the models that may answer and whose price is not known, as
+    `provider:name`; an empty text for a model that is not named. The check of limits on the cost
+    (plan/unpriced.py) uses it."""
 
     forgets: Callable[[Any], bool] = _return_none
     """Whether its state is reset each time the loop around it is entered."""

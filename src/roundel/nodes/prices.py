@@ -41,6 +41,7 @@ class EmbeddingMeter:
 
 
 MILLION = 1_000_000
+FREE = Price(0, 0)
 QUARTER_HOUR = 900
 PER_TOKEN_FIELDS = frozenset({"input_tokens", "output_tokens", "details"})
 """The fields of a usage that are charged at the plain rate. Cached tokens and audio have prices of their
@@ -66,8 +67,22 @@ class Prices:
         price = self.profile_price(provider, name) or _flat_price(provider, name, usage)
         if price is None:
             return listed_cost(provider, name, usage)
-        cost: float = usage.input_tokens * price.input + usage.output_tokens * price.output
-        return cost / MILLION
+        return cost_of_tokens(price, usage.input_tokens, usage.output_tokens)
+
+    def known_price(self, provider: str, name: str) -> Price | None:
+        """The price of a model by its profile or by the table, for plain tokens; None if neither has
+        it."""
+        return self.profile_price(provider, name) or listed_price(
+            PROVIDER_ALIASES.get(provider, provider), name
+        )
+
+    def is_free(self, provider: str, name: str) -> bool:
+        """Whether the price of a profile is 0. The cost is then known without counting tokens."""
+        return self.profile_price(provider, name) == FREE
+
+
+def cost_of_tokens(price: Price, sent: int, said: int) -> float:
+    return (sent * price.input + said * price.output) / MILLION
 
 
 def _price_key(provider: str, name: str) -> tuple[str, str]:
@@ -117,7 +132,7 @@ def _flat_rate(provider: str, name: str, _quarter: int) -> Price | None:
 
 @lru_cache(maxsize=256)
 def listed_price(provider: str, name: str) -> Price | None:
-    """The listed price of a million tokens, for a forecast."""
+    """The listed price of a million tokens, for forecasts, checks and scripted runs."""
     try:
         from genai_prices import Usage
     except ImportError:
