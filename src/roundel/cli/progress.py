@@ -157,7 +157,7 @@ class AgentActivities:
     def on_tokens(self, event: Event) -> None:
         """Appends a part of a streaming reply; a new reply, or a retry of a call, starts from empty."""
         agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
-        if agent.has_replied or agent.attempt != attempt:
+        if agent.has_replied or agent.attempt != attempt or event.data.get("offset") == 0:
             agent.partial_text, agent.has_replied, agent.attempt = "", False, attempt
         partial_text = agent.partial_text + event.data["text"]
         # Cut to half, and not by one token at a time: otherwise each token of a long reply copies 2,000
