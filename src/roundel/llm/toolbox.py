@@ -20,7 +20,7 @@ from roundel.llm.python_tool import PythonTool, ToolHost
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
-from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
+from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded, valid_unicode
 from roundel.workflow.functions import FunctionFinder, format_exception
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import SecretMasker
@@ -264,17 +264,8 @@ class AgentTools:
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
         # Masked here, where every result passes: it is stored, shown, and sent to a model.
         _, entry = self._known.get(request.name, (None, None))
-        text = self._secrets.mask(_valid_unicode(text))
+        text = self._secrets.mask(valid_unicode(text))
         return ToolResult(request.id, request.name, status, text, entry is not None and entry.polls)
-
-
-def _valid_unicode(text: str) -> str:
-    """The text without lone surrogates, which a function may return and the journal cannot store."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _list_names(known: Mapping[str, object]) -> str:

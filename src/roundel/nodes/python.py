@@ -16,6 +16,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,8 +45,11 @@ def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..
 
     async def call_on_executor(*arguments: Any, **named: Any) -> Any:
         import asyncio  # slow to import, and a workflow can be built without it
+        from concurrent.futures import ThreadPoolExecutor
 
         work = functools.partial(_call_in_worker, function, arguments, named)
+        if isinstance(executor, ThreadPoolExecutor):  # so that `roundel.progress` finds its run
+            work = functools.partial(copy_context().run, work)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
     functools.update_wrapper(call_on_executor, function)
