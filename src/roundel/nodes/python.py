@@ -30,7 +30,7 @@ from roundel.workflow.description import Description, Field
 from roundel.workflow.functions import CODE_FAILURE_MARKER, processor
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import EXIT_PORT, NodeType
 
 if TYPE_CHECKING:
     import asyncio
@@ -328,6 +328,11 @@ async def _run(config: Config, script: Path) -> Outcome:
     return Outcome((Message(result.format_output(), "assistant", {"exit_code": result.exit_code}),))
 
 
+def _exit_port(config: Config) -> tuple[str, ...]:
+    """The port of `roundel.break_loop`, unless the function uses the name for a port of its own."""
+    return (EXIT_PORT,) if config.function and EXIT_PORT not in config.ports else ()
+
+
 EXAMPLE = """
 - id: Count
   type: python
@@ -343,6 +348,7 @@ NODE = NodeType(
     zh=("Python 代码", "运行一个 Python 函数，或最后一条消息中的代码。"),
     example=EXAMPLE,
     ports=lambda config: config.ports,
+    explicit_ports=_exit_port,
     function=lambda config: config.function,
     silent=True,
 )

@@ -19,6 +19,7 @@ import re
 from functools import lru_cache
 
 from roundel.plan.graph import EdgePlan, NodePlan
+from roundel.workflow.node_type import EXIT_PORT
 
 
 def always_fires(edge: EdgePlan) -> bool:
@@ -47,8 +48,9 @@ def always_speaks(node: NodePlan) -> bool:
 
 
 def may_jump(node: NodePlan) -> bool:
-    """Whether the node may end the round of a loop agent around it: `break`, `continue`, or code."""
-    return node.kind.silent and not node.kind.guard
+    """Whether the node may end the round of a loop agent around it: `break`, `continue`, or code, also
+    that of a tool."""
+    return (node.kind.silent and not node.kind.guard) or EXIT_PORT in node.explicit_ports
 
 
 def gives_one_message(node: NodePlan) -> bool:
