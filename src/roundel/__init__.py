@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from roundel.nodes.loading import check, load, prepare
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
+    from roundel.nodes.user_code import progress
     from roundel.runs.memory import Memory
     from roundel.runs.runs import Runs
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
@@ -66,6 +67,7 @@ _LOCATIONS = {
     "middleware": "roundel.workflow.functions",
     "prepare": "roundel.nodes.loading",
     "processor": "roundel.workflow.functions",
+    "progress": "roundel.nodes.user_code",
     "resume": "roundel.api",
     "resume_async": "roundel.api",
     "run": "roundel.api",
@@ -109,6 +111,7 @@ __all__ = [
     "middleware",
     "prepare",
     "processor",
+    "progress",
     "resume",
     "resume_async",
     "run",

@@ -24,6 +24,7 @@ from roundel.nodes import TYPES
 from roundel.nodes.python import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.document import AllowPaths
+from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.graph import NodeEnvelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
 
@@ -212,7 +213,7 @@ class _GraphWriter:
         return name
 
     def _is_name_taken(self, name: str, code: Any) -> bool:
-        if self.named.get(name, code) is not code:
+        if self.named.get(name, code) is not code or name == EXIT_LOOP:
             return True
         # An agent that names a tool refers to the entry under `tools`, if there is one.
         entry = self._shared_entries["tools"].get(name)

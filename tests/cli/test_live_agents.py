@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import re
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 from rich.text import Text
 
+import roundel as public
+from roundel.cli.event_lines import format_event
 from roundel.cli.live_view import LiveView, cost_words
 from roundel.cli.output import dollars
 from roundel.cli.progress import UsageTotals
@@ -29,6 +32,7 @@ from roundel.workflow.message import Message
 from tests.cli.test_live import console_to, events_of, logged, picture, terminal, until
 from tests.cli.test_run import roundel
 from tests.llm.wire import Reply, Wire
+from tests.nodes.conversations import agent, wants
 
 __all__ = ["terminal"]
 
@@ -62,6 +66,56 @@ def analyst(models: dict[str, Any] | None = None, **config: Any) -> Plan:
     graph = {"id": "sums", "nodes": nodes, "edges": LOOPED, "start": ["Analyst"], "end": ["Out"]}
     tools = {name: {"python": f"statistics:{name}"} for name in ("mean", "fmean")}
     return compile_workflow(from_mapping({"graph": graph, "tools": tools, "models": models or {}}, TYPES))
+
+
+# Progress that functions report.
+
+
+def announce(place: str) -> str:
+    """Goes somewhere."""
+    public.progress(f"at {place}", 0.25)
+    public.progress(f"in {place}", 0.5)
+    return "arrived"
+
+
+def told(graph: public.Graph, script: dict[str, Any]) -> tuple[Plan, list[Event]]:
+    plan = compile_workflow(public.load(graph))
+    return plan, events_of(plan, script)
+
+
+def test_views_show_the_latest_report_of_a_node_until_it_ends() -> None:
+    graph = public.Graph(start="Work", end="Work")
+    graph.function("Work")(lambda text: announce("Rome"))
+    plan, events = told(graph, {})
+    first, second = (number for number, event in enumerate(events) if event.event == "progress")
+    lines = [format_event(event, None) for event in events]
+    assert lines[first : second + 1] == ["Work  progress  25% at Rome", "Work  progress  50% in Rome"]
+    shown = [line.strip() for line in picture(plan, events[: second + 1]).splitlines()]
+    assert "50% in Rome" in shown and not any("at Rome" in line for line in shown)
+    assert "Rome" not in picture(plan, events)
+
+
+def test_views_show_the_report_of_a_tool_beside_its_call() -> None:
+    graph = agent(announce)
+    plan, events = told(graph, {"A": [wants("announce", place="sea"), "done"]})
+    reports = [event for event in events if event.event == "progress"]
+    assert format_event(reports[0], None) == "A[1]/announce  progress  25% at sea"
+    shown = picture(plan, events[: events.index(reports[0]) + 1])
+    assert "announce 25% at sea  round 1 · 0." in shown
+    assert "arrived" in picture(plan, until(events, "A[1]/announce", "completed"))
+
+
+def test_json_output_has_reports_without_a_number(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(
+        "import roundel\ndef work(text):\n    roundel.progress('half of it', 0.5)\n    return text\n"
+    )
+    (tmp_path / "w.yaml").write_text(
+        "graph: {nodes: [{id: Work, type: python, config: {function: 'work:work'}}], start: Work}\n"
+    )
+    done = roundel(tmp_path, "run", "w.yaml", "--json", "--no-store", "--input", "tea")
+    (line,) = [json.loads(line) for line in done.stdout.splitlines() if '"progress"' in line]
+    assert line["data"] == {"text": "half of it", "fraction": 0.5}
+    assert (line["node_id"], line["address"], "seq" in line) == ("Work", "Work", False)
 
 
 # Tools.

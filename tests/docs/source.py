@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from roundel.kernel.events import TRANSIENT
 from tests.docs.manual import ROOT
 
 SOURCE = ROOT / "src" / "roundel"
@@ -61,7 +62,7 @@ def event_names() -> set[str]:
         for argument in call.args
         if re.fullmatch(r"[a-z]+(_[a-z]+)+", _text(argument))
     }
-    return emitted | set(_events_of_nodes()) | {"run_summary"}
+    return emitted | set(_events_of_nodes()) | set(TRANSIENT) | {"run_summary"}
 
 
 def _events_of_nodes() -> Iterator[str]:

@@ -79,7 +79,8 @@ class Reader:
         # Whoever reads has installed what the page tells them to install.
         return os.environ | {
             "PATH": programs,
-            "PYTHONPATH": str(self.folder),
+            # The source beside these tests, whatever is installed.
+            "PYTHONPATH": os.pathsep.join((str(self.folder), str(ROOT / "src"))),
             "NO_COLOR": "1",
             "COLUMNS": "100",
         }

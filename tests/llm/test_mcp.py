@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from roundel.llm.mcp import McpConnection, require_mcp
-from roundel.nodes.services import NodeError, Tool, ToolError
+from roundel.llm.mcp import McpConnection, McpTool, require_mcp
+from roundel.nodes.services import NodeError, ToolError
 from roundel.workflow.tool_source import McpServer
 
 TOOLBOX = str(Path(__file__).parent / "servers" / "toolbox.py")
 STDIO = McpServer(command=sys.executable, args=(TOOLBOX, "stdio"))
 SILENT = "import sys; sys.stdin.read()"
-Story = Callable[[McpConnection, dict[str, Tool]], Awaitable[None]]
+Story = Callable[[McpConnection, dict[str, McpTool]], Awaitable[None]]
 
 
 def run_story(connection: McpConnection, story: Story) -> None:
@@ -88,7 +88,7 @@ def url() -> Iterator[str]:
         yield address
 
 
-async def everything_works(connection: McpConnection, tools: dict[str, Tool]) -> None:
+async def everything_works(connection: McpConnection, tools: dict[str, McpTool]) -> None:
     """What is the same on both transports."""
     assert len(tools) == 14  # three pages
     assert tools["echo"].spec.description == "Does echo."
@@ -116,7 +116,7 @@ async def everything_works(connection: McpConnection, tools: dict[str, Tool]) ->
 
 
 def a_late_answer_is_not_awaited(mark: Path) -> Story:
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         with pytest.raises(ToolError, match=r"^no answer after 0\.5 seconds$"):
             await tools["slow"].call({"text": str(mark)}, "k")
         assert await tools["echo"].call({"text": "still here"}, "k") == "still here"
@@ -125,7 +125,7 @@ def a_late_answer_is_not_awaited(mark: Path) -> Story:
 
 
 def a_call_can_be_cancelled(mark: Path) -> Story:
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         before = await tools["pid"].call({}, "k")
         call = asyncio.create_task(tools["slow"].call({"text": str(mark)}, "k"))
         assert await becomes_true(mark.with_suffix(".begun").exists)
@@ -142,7 +142,7 @@ def test_a_server_from_pypi() -> None:
     command = str(Path(sys.executable).parent / "mcp-server-time")
     server = McpServer(command=command, args=("--local-timezone", "UTC"))
 
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         assert set(tools) == {"time_get_current_time", "time_convert_time"}
         where = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata"}
         answer = json.loads(await tools["time_convert_time"].call(where, "k"))
@@ -164,7 +164,7 @@ def test_all_kinds_of_answers_on_http(options: tuple[str, ...]) -> None:
 
 
 def test_prefix_and_only_select_the_offered_tools(url: str) -> None:
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         assert list(tools) == ["box_pid", "box_echo"]
         assert await tools["box_echo"].call({"text": "hi"}, "k") == "hi"
 
@@ -192,7 +192,7 @@ def test_call_can_be_cancelled(url: str, tmp_path: Path) -> None:
 def test_dead_server_process_is_restarted_by_the_next_call(capfd: pytest.CaptureFixture[str]) -> None:
     server = McpServer(command=STDIO.command, args=STDIO.args, env={"TOOLBOX_SECRET": "hunter2-hunter2"})
 
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         first = int(await tools["pid"].call({}, "k"))
         with pytest.raises(NodeError) as caught:
             await tools["die"].call({}, "k")
@@ -212,7 +212,7 @@ def test_dead_server_process_is_restarted_by_the_next_call(capfd: pytest.Capture
 
 @pytest.mark.parametrize("options", [(), ("old",)], ids=["new protocol", "old protocol"])
 def test_http_server_may_disappear_and_return(options: tuple[str, ...]) -> None:
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         with pytest.raises(NodeError, match="'box' ended during the call of 'die'"):
             await tools["die"].call({}, "k")
         await asyncio.to_thread(process.wait)
@@ -336,7 +336,7 @@ while method != "tools/list":
         print(json.dumps(answer), flush=True)
 """
 
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         for _ in range(3):
             with pytest.raises(NodeError, match="'hasty' ended during the call of 'hurry'"):
                 await tools["hurry"].call({}, "k")
@@ -375,7 +375,7 @@ def test_header_with_a_newline_is_rejected_without_its_value(url: str) -> None:
 def test_headers_are_sent_and_masked_in_errors(url: str) -> None:
     server = McpServer(url=url, headers={"Authorization": "Bearer abcdefgh"})
 
-    async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+    async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
         assert await tools["header"].call({"text": "authorization"}, "k") == "Bearer abcdefgh"
         with pytest.raises(ToolError, match=r"^no such city: \*\*\*$"):
             await tools["fail"].call({"text": "abcdefgh"}, "k")
@@ -392,7 +392,7 @@ def test_server_process_gets_its_environment_and_folder(
     given: dict[str, Any] = {"command": STDIO.command, "args": STDIO.args, "env": {"TOOLBOX_OWN": "own"}}
 
     def seen(expected: str, folder: Path) -> Story:
-        async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
+        async def story(connection: McpConnection, tools: dict[str, McpTool]) -> None:
             assert await tools["env"].call({"text": "TOOLBOX_OWN"}, "k") == "own"
             assert await tools["env"].call({"text": "TOOLBOX_OUTER"}, "k") == expected
             assert await tools["env"].call({"text": "PATH"}, "k") == os.environ["PATH"]

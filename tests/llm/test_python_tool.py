@@ -35,7 +35,9 @@ class Caller:
 
 def call(function: Any, arguments: dict[str, Any], folder: Path = Path(), **given: Any) -> str:
     tool = PythonTool("tool", function, Caller(folder), **given)
-    return asyncio.run(tool.call(arguments, "the key"))
+    result = asyncio.run(tool.call(arguments, "the key"))
+    assert isinstance(result, str)
+    return result
 
 
 def test_injected_parameters(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import roundel
-from roundel.llm.script import load_script, script_from
+from roundel.llm.script import MAX_PIECES, ScriptedModel, load_script, script_from
+from roundel.nodes.services import Request
 from roundel.workflow.diagnostics import Report
 from tests.nodes.conversations import agent, look, run_conversation, wants
 
@@ -88,6 +91,8 @@ def test_node_id_may_contain_a_slash() -> None:
         {"call": "first"},
         {"tokens": {"input": -1}},
         {"data": [1]},
+        {"stream": "yes"},
+        {"delay": -1},
     ],
 )
 def test_invalid_line_is_rejected(line: Any, tmp_path: Path) -> None:
@@ -107,3 +112,108 @@ def test_script_file_errors_have_a_location(tmp_path: Path) -> None:
     _, report = load_script(file)
     (found,) = report.diagnostics
     assert (found.code, found.severity, found.line) == ("unknown-key", "warning", 3)
+
+
+# Replies that stream.
+
+
+def spoken(story: Any) -> list[tuple[str, int, int]]:
+    pieces = (event.data for event in story.named("token_stream"))
+    return [(data["text"], data["attempt"], data["offset"]) for data in pieces]
+
+
+def test_streamed_reply_arrives_in_pieces_and_then_as_a_whole() -> None:
+    text = "  Tea is picked\nbefore the sun is up. "
+    begun = time.monotonic()
+    story = run_conversation(agent(), {"A": {"text": text, "stream": True, "delay": 0.05}})
+    assert time.monotonic() - begun >= 0.05
+    pieces = spoken(story)
+    assert [piece for piece, *_ in pieces][:4] == ["  ", "Tea ", "is ", "picked\n"]
+    assert "".join(piece for piece, *_ in pieces) == text == story.result.output
+    lengths = [len(piece) for piece, *_ in pieces]
+    assert [(attempt, offset) for _, attempt, offset in pieces] == [
+        (1, sum(lengths[:number])) for number in range(len(pieces))
+    ]
+    names = [event.event for event in story.events]
+    assert names.index("token_stream") > names.index("node_state_change")
+    (done,) = [event for event in story.events if event.data.get("status") == "completed"][:1]
+    assert done.seq and story.events.index(done) > max(
+        number for number, name in enumerate(names) if name == "token_stream"
+    )
+
+
+@pytest.mark.parametrize("text", ["word " * 5000, "茶" * 5000, " " * 5000, "x"])
+def test_streamed_reply_has_a_bounded_number_of_pieces(text: str) -> None:
+    pieces = spoken(run_conversation(agent(), {"A": {"text": text, "stream": True}}))
+    assert "".join(piece for piece, *_ in pieces) == text
+    assert 1 <= len(pieces) <= MAX_PIECES
+    assert len(pieces) == 1 or len({len(piece) for piece, *_ in pieces[:-1]}) == 1
+
+
+def test_nothing_is_streamed_without_text_or_to_an_agent_that_does_not_stream() -> None:
+    line = {"text": "Tea is good.", "stream": True}
+    assert not spoken(run_conversation(agent(stream=False), {"A": line}))
+    assert not spoken(run_conversation(agent(), {"A": {"data": {"score": 1}, "stream": True}}))
+    assert not spoken(run_conversation(agent(), {"A": {**line, "stream": False}}))
+
+
+def test_streamed_reply_with_an_error_breaks_off() -> None:
+    story = run_conversation(agent(), {"A": {"text": "Tea is", "stream": True, "error": "connection lost"}})
+    assert [piece for piece, *_ in spoken(story)] == ["Tea ", "is"]
+    assert story.result.error == "A: connection lost"
+
+
+def test_streamed_reply_may_request_tools() -> None:
+    asks = {"text": "I look.", "stream": True, **wants("look")}
+    story = run_conversation(agent(look), {"A": [asks, {"text": "Seen it.", "stream": True}]})
+    assert [(piece, offset) for piece, _, offset in spoken(story)] == [
+        ("I ", 0),
+        ("look.", 2),
+        ("Seen ", 0),
+        ("it.", 5),
+    ]
+
+
+def test_secrets_are_masked_in_streamed_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEA_API_KEY", "sk-tea-0123456789abcdef")
+    graph = agent(role="Use ${TEA_API_KEY}.")
+    text = "The key is sk-tea-0123456789abcdef, keep it."
+    story = run_conversation(graph, {"A": {"text": text, "stream": True}})
+    shown = "".join(piece for piece, *_ in spoken(story))
+    assert shown.startswith("The key is ") and "keep" in shown
+    assert "0123456789" not in shown + story.result.output
+
+
+def test_cancelled_reply_stops_in_the_middle() -> None:
+    pieces: list[str] = []
+
+    async def begin() -> None:
+        line = {"A": {"text": "word " * 100, "stream": True, "delay": 5}}
+        model, request = ScriptedModel(script_from(line)), Request("A", "A", 0, ())
+
+        def say(text: str, _attempt: int, _offset: int) -> None:
+            pieces.append(text)
+            task.cancel()
+
+        task = asyncio.ensure_future(model.reply(request, say))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(begin())
+    assert pieces == ["word "]
+
+
+def test_streamed_replies_are_not_stored(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    seen: list[roundel.Event] = []
+    script = {"A": {"text": "Tea is good.", "stream": True}}
+    result = roundel.run(agent(), "go", script=script, store=store, on_event=seen.append)
+    assert {event.seq for event in seen if event.event == "token_stream"} == {0}
+
+    async def stored() -> list[roundel.Event]:
+        async with roundel.Runs(store) as runs:
+            return list(await runs.events(result.run_id))
+
+    numbered = asyncio.run(stored())
+    assert [event.seq for event in numbered] == list(range(1, len(numbered) + 1))
+    assert [event.event for event in numbered] == [event.event for event in seen if event.seq]

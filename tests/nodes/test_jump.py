@@ -181,7 +181,8 @@ def test_jump_outside_of_a_loop_fails_the_node() -> None:
     graph = roundel.Graph(start="A", end="A")
     graph.function("A")(lambda text: roundel.break_loop("x"))
     result = roundel.run(graph, "go")
-    assert (result.status, result.error) == ("failed", "A: 'break' is not inside a loop agent or debate")
+    error = "A: 'break' is not inside a loop agent or debate, and no edge with 'port: exit' leads from it"
+    assert (result.status, result.error) == ("failed", error)
 
 
 @pytest.mark.parametrize("kind", ["break", "continue"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundel.cli.output import one_line
-from roundel.cli.progress import arguments_text
+from roundel.cli.progress import arguments_text, report_text
 from roundel.kernel.events import Event
 from roundel.kernel.state import TRIPS
 from roundel.plan.graph import NodePlan, Plan
@@ -129,6 +129,12 @@ def _after_round(node: NodePlan, rest: str) -> str | None:
 
 
 EXCERPT = 100
+_TEXTS = {
+    "breaker_unlocked": ("unlocked", "reason"),
+    "human_input_received": ("answered", "text"),
+    "warning": ("warning", "message"),
+}
+"""Events of which one text is shown: the word before it, and its field."""
 
 
 def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
@@ -148,8 +154,6 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     if kind == "human_input_required":
         question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
         return f"{address}  asks  {excerpt(question)}".rstrip()
-    if kind == "human_input_received":
-        return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
         reached = (
             f"no known price of {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
@@ -157,10 +161,11 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
         return f"{address}  limit reached  {reached}"
     if kind == "breaker_tripped":
         return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}"
-    if kind == "breaker_unlocked":
-        return f"{address}  unlocked  {excerpt(data['reason'])}"
-    if kind == "warning":
-        return f"{address}  warning  {excerpt(data.get('message', ''))}"
+    if kind in _TEXTS:
+        word, field = _TEXTS[kind]
+        return f"{address}  {word}  {excerpt(data.get(field, ''))}".rstrip()
+    if kind == "progress":
+        return f"{address}  progress  {excerpt(report_text(data))}"
     if kind == "memory_error":
         return f"{address}  without memory  {data['store']}: {excerpt(data['error'])}"
     if kind == "score_regression":

@@ -15,9 +15,10 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from roundel.cli import EXIT
 from roundel.cli.next_step import command_line, current_step, repeat_command, set_current_run
@@ -179,7 +180,11 @@ class _JsonDisplay(_Display):
         self.stream = sys.stdout
 
     def on_event(self, event: Event) -> None:
-        self.write(print_json, event)
+        line: Any = event
+        if not event.seq:  # a transient event has no number
+            line = msgspec.structs.asdict(event)
+            del line["seq"]
+        self.write(print_json, line)
 
     def settle(self, result: Result) -> None:
         pass  # the last event has the figures

@@ -160,6 +160,8 @@ class Display:
             sign = ("? ", "yellow") if awaiting_answer else (self._spin(3 * number) + " ", "cyan")
             label = "waits for a person" if awaiting_answer else duration(run.active[address])
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
+            if address in run.reports:
+                yield Text.assemble(INDENT, "  ", (one_line(run.reports[address]), "italic"))
             if address in run.agents:
                 # Several agents in flight get one line of text each, so that all of them fit.
                 agent = run.agents[address]

@@ -157,7 +157,7 @@ class AgentActivities:
     def on_tokens(self, event: Event) -> None:
         """Appends a part of a streaming reply; a new reply, or a retry of a call, starts from empty."""
         agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
-        if agent.has_replied or agent.attempt != attempt:
+        if agent.has_replied or agent.attempt != attempt or event.data.get("offset") == 0:
             agent.partial_text, agent.has_replied, agent.attempt = "", False, attempt
         partial_text = agent.partial_text + event.data["text"]
         # Cut to half, and not by one token at a time: otherwise each token of a long reply copies 2,000
@@ -167,6 +167,16 @@ class AgentActivities:
             if len(partial_text) <= MAX_PARTIAL_TEXT
             else partial_text[-MAX_PARTIAL_TEXT // 2 :].partition(" ")[2]
         )
+
+    def on_report(self, event: Event) -> bool:
+        """Shows what a tool says about its progress in place of its arguments; False if the event is not
+        about a call of a tool."""
+        address = event.address or ""
+        agent = next((agent for agent in self._agents.values() if address in agent.tools), None)
+        if agent is None:
+            return False
+        agent.tools[address] = agent.tools[address]._replace(text=report_text(event.data))
+        return True
 
     def on_reply(self, event: Event) -> None:
         """The reply is complete: the next part belongs to another one. The text stays visible until
@@ -218,6 +228,12 @@ def place_of_node(address: str) -> str:
 def agent_place_of_tool(address: str, number: int) -> str:
     """The place of the agent that calls a tool: what precedes `[2]/mean`."""
     return address.rpartition("/")[0][: -len(str(number)) - 2]
+
+
+def report_text(data: Mapping[str, Any]) -> str:
+    """The progress that a function reports: `40% fetched 2 of 5`."""
+    fraction, text = data.get("fraction"), data["text"]
+    return text if fraction is None else f"{fraction:.0%} {text}".rstrip()
 
 
 def arguments_text(arguments: Any) -> str:
@@ -303,6 +319,8 @@ class ProgressSnapshot:
     """Addresses that wait for a person."""
     agents: dict[str, AgentActivity]
     """The agents in flight, by address."""
+    reports: dict[str, str]
+    """What functions say about their progress, by the address of their node."""
     recent: list[FinishedNode]
     runs: dict[str, int]
     rounds: dict[str, dict[str, Any]]
@@ -330,6 +348,7 @@ class Progress:
         self._runs: dict[str, int] = {}
         self._rounds: dict[str, dict[str, Any]] = {}
         self._agents = AgentActivities(clock)
+        self._reports: dict[str, str] = {}
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
@@ -343,6 +362,7 @@ class Progress:
             "human_input_received": self._on_answer,
             "tool_call": self._on_tool_call,
             "token_stream": self._agents.on_tokens,
+            "progress": self._on_report,
             "token_usage": self._on_token_usage,
             "end_not_reached": self._on_end_not_reached,
             "run_state_change": self._on_state_change,
@@ -387,6 +407,7 @@ class Progress:
                 {address: now - since for address, since in self._active.items()},
                 set(self._awaiting_answer),
                 self._agents.activities_at(list(self._active)),
+                dict(self._reports),
                 list(self._recent),
                 dict(self._runs),
                 {name: {**figures, "by": self._left.get(name, "")} for name, figures in self._rounds.items()},
@@ -406,10 +427,12 @@ class Progress:
             name = event.node_id or address
             self._runs[name] = self._runs.get(name, 0) + 1
             return
-        if status == "skipped":
-            return  # it was never in flight
+        # A skipped node was never in flight, or was cancelled.
         self._active.pop(address, None)
+        self._reports.pop(address, None)
         rounds = self._agents.on_node_done(address)
+        if status == "skipped":
+            return
         if status == "failed":
             self._recent.append(FinishedNode(address, data.get("error", ""), True))
             return
@@ -445,6 +468,12 @@ class Progress:
         self._agents.tool(event)
         self._spending.tool(event)
 
+    def _on_report(self, event: Event) -> None:
+        address = event.address or ""
+        # A function on an edge reports after its node is done, when the display no longer shows the node.
+        if not self._agents.on_report(event) and address in self._active:
+            self._reports[address] = report_text(event.data)
+
     def _on_token_usage(self, event: Event) -> None:
         self._agents.on_reply(event)
         self._spending.tokens(event)
@@ -463,6 +492,7 @@ class Progress:
         self._loops.clear()
         self._active.clear()
         self._agents.clear()
+        self._reports.clear()
         # The run's own figures: this process may not have seen all events.
         self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
         self._spending.settle(data.get("usage", {}))

@@ -40,6 +40,7 @@ from roundel.kernel.commands import Call, Cancel, Command
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Finished, Outcome
 from roundel.nodes.services import outcome_of
+from roundel.nodes.user_code import current_address
 
 
 class Driver:
@@ -137,6 +138,7 @@ class Driver:
         while following is not None:
             call = following
             self._in_place = True
+            current_address.set(call.address)
             try:
                 # A behaviour that awaits nothing may return its outcome directly, without a coroutine.
                 outcome: Any = behaviours[call.site](call)
@@ -198,6 +200,7 @@ class Driver:
         """The task of one effect: executes it and reports the result, unless it was cancelled
         meanwhile."""
         address, task, executor = effect.address, asyncio.current_task(), self._executor
+        current_address.set(address)
         try:
             if isinstance(effect, Call):
                 outcome: Any = executor.behaviours[effect.site](effect)

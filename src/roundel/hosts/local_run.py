@@ -16,6 +16,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,7 @@ from roundel.kernel.facts import Fact, InterceptPoints, Reopened, Started
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
+from roundel.nodes.user_code import ProgressReporter, progress_reporter, valid_unicode
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
@@ -111,6 +113,12 @@ class LocalRun:
     def _publish_tokens(self, address: str, text: str, attempt: int, offset: int) -> None:
         data = {"text": text, "attempt": attempt, "offset": offset}
         self._log.publish_transient("token_stream", address, data, self.now())
+
+    def _publish_progress(self, address: str, text: str, fraction: float | None) -> None:
+        data: dict[str, Any] = {"text": self._services.secrets.mask(valid_unicode(text))}
+        if fraction is not None:
+            data["fraction"] = fraction
+        self._log.publish_transient("progress", address, data, self.now())
 
     def observe(self, observer: Observer) -> None:
         """Adds an observer, which sees the events from now on."""
@@ -210,6 +218,7 @@ class LocalRun:
         driver = self._driver
         self._middleware.begin()
         driver.start()
+        progress_reporter.set(ProgressReporter(self._publish_progress))
         if self._interrupted:  # before the task began, when the driver had nothing to cancel
             driver.interrupt(self._interrupted)
         commands = begin()

@@ -362,8 +362,12 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
         execution.activation.instance.memory[node.index] = state
     _emit_completed(run, execution, outcome)
     if outcome.jump:
-        _jump(run, execution, outcome)
-    elif execution.part is not None:
+        if not _leaves_by_port(execution, outcome):
+            _jump(run, execution, outcome)
+            return
+        if not outcome.messages:  # the edge has to fire, whatever it carries
+            outcome = replace(outcome, messages=(Message(role="assistant"),))
+    if execution.part is not None:
         _part_done(run, execution, *execution.part, outcome)
     elif node.plain:  # `conclude`, reduced to what most nodes need
         walk(run, execution, outcome, None)
@@ -825,14 +829,37 @@ def _composite_owner(execution: Execution) -> CompositeRun | None:
     return execution.owner if isinstance(execution.owner, CompositeRun) else None
 
 
+def _leaves_by_port(execution: Execution, outcome: Outcome) -> bool:
+    """Whether a `break` leaves the node by an edge: one that names its port takes precedence over the loop
+    agent around the node."""
+    port = outcome.port
+    return port is not None and any(edge.trigger and edge.port == port for edge in execution.node.edges)
+
+
 def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:
     """Applies a `break` or `continue` to the innermost loop agent or debate around the node."""
+    instance = _loop_around(execution)
+    if instance is None:
+        fail(run, execution, jump_problem(execution, outcome))
+    else:
+        run.ready_queue.append(((instance, outcome.jump, outcome.messages), BODY_ENDED_EARLY))
+
+
+def jump_problem(execution: Execution, outcome: Outcome) -> str:
+    """Why a `break` or `continue` of a node has nothing to end; empty if it has."""
+    if _leaves_by_port(execution, outcome) or _loop_around(execution) is not None:
+        return ""
+    no_edge = "" if outcome.port is None else f", and no edge with 'port: {outcome.port}' leads from it"
+    return f"'{outcome.jump}' is not inside a loop agent or debate{no_edge}"
+
+
+def _loop_around(execution: Execution) -> GraphInstance | None:
+    """The body, around a node, of the innermost loop agent or debate."""
     for instance in _graphs_around(execution):
         composite_run = instance.composite_run
         if composite_run is not None and composite_run.execution.node.kind.loops:
-            run.ready_queue.append(((instance, outcome.jump, outcome.messages), BODY_ENDED_EARLY))
-            return
-    fail(run, execution, f"'{outcome.jump}' is not inside a loop agent or debate")
+            return instance
+    return None
 
 
 def cancel_executions(

@@ -31,7 +31,7 @@ from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.facts import Failed, Outcome, failure_data
-from roundel.kernel.lifecycle import complete, emit_question, fail, fits_budget, record_usage
+from roundel.kernel.lifecycle import complete, emit_question, fail, fits_budget, jump_problem, record_usage
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
 from roundel.workflow.message import Message
 
@@ -143,7 +143,7 @@ def on_call_failed(run: Run, execution: Execution, fact: Failed) -> None:
 
 def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
     tool_loop, loop_call = _owner_of(execution)
-    _apply(run, tool_loop, tool_loop.conversation.on_person_answer(loop_call, message))
+    _apply(run, tool_loop, tool_loop.conversation.on_person_answer(loop_call, message), execution)
 
 
 def _owner_of(execution: Execution) -> tuple[ToolLoop, ToolLoopCall]:
@@ -188,7 +188,11 @@ def _apply(
         tool_loop.pending.extend(action.loop_calls)
         run.ready_queue.append((tool_loop, START_CALLS))
     if action.outcome is not None:
-        complete(run, execution, action.outcome)
+        problem = jump_problem(execution, action.outcome) if action.outcome.jump else ""
+        if problem:
+            fail(run, execution, problem, cause=cause)
+        else:
+            complete(run, execution, action.outcome)
 
 
 def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:

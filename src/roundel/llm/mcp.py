@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundel.llm.mcp_session import McpErrors, McpSession, SessionExpired
-from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
+from roundel.nodes.services import NodeError, ToolError, ToolSpec
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.message import json_text
 from roundel.workflow.secrets import SecretMasker
@@ -85,7 +85,7 @@ class McpConnection:
         self._session: McpSession | None = None
         self._closed = False
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self) -> list[McpTool]:
         """The tools that the server offers. The first caller connects; others wait for the same
         session."""
         server_tools = await self._current_session().tools()

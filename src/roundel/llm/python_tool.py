@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from roundel.nodes.services import NodeError, ToolError, ToolSpec
+from roundel.kernel.facts import Outcome
+from roundel.nodes.services import LoopExit, NodeError, ToolError, ToolSpec
 from roundel.nodes.structured_output import schema_error, validation_error
 from roundel.workflow.message import Message
 
@@ -227,12 +228,17 @@ class PythonTool:
         self.spec = ToolSpec(name, about or description(function), accepted, source)
         self._injected = tuple(name for name in (KEY, WORKSPACE, CONTEXT) if has_parameter(function, name))
 
-    async def call(self, arguments: dict[str, Any], key: str) -> str:
+    async def call(self, arguments: dict[str, Any], key: str) -> str | LoopExit:
         first, named = self._bind(arguments)
         injected = {name: self._inject(name, key) for name in self._injected}
         # As a partial: passed as keywords, a parameter called `function` would collide with that of
         # `call`.
-        return to_text(await self._host.call(partial(self._function, *first, **{**named, **injected})))
+        value = await self._host.call(partial(self._function, *first, **{**named, **injected}))
+        if not isinstance(value, Outcome):
+            return to_text(value)
+        if value.jump != "break":
+            raise ToolError("a tool may return a value or roundel.break_loop(…), but no other outcome")
+        return LoopExit(value.messages, value.reason)
 
     def _bind(self, arguments: dict[str, Any]) -> BoundArguments:
         problem = validation_error(arguments, self._schema) if self._schema is not None else ""

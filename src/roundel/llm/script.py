@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -92,6 +93,10 @@ class ScriptLine(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] | None = None
     tokens: Tokens = Tokens()
     delay: Annotated[float, Meta(ge=0)] = 0
+    """How many seconds the reply takes."""
+    stream: bool = False
+    """Whether the text is published in pieces during that time, as a model that streams does. Without
+    effect for the reply of a person."""
     error: str = ""
     type: str = ""
     """The kind of failure that the `error` is, for error edges."""
@@ -218,7 +223,9 @@ class ScriptedModel:
         line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
         if line is None:
             return self._priced(Reply(request.messages[-1].text if request.messages else ""))
-        if line.delay:
+        if line.stream and line.text and say is not None:
+            await _stream(line, say)
+        elif line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
             raise NodeError(line.error, line.type or "ModelError")
@@ -234,6 +241,26 @@ class ScriptedModel:
             return reply
         cost = price.cost(reply.input_tokens, reply.output_tokens)
         return msgspec.structs.replace(reply, model=price.model, cost_usd=cost, scripted=True)
+
+
+MAX_PIECES = 100
+"""Pieces of one streamed reply. More would cost more than a person can see."""
+_WORD = re.compile(r"\s+|\S{1,20}\s*")
+"""A word with the space behind it. Text without spaces, such as Chinese, is cut all the same."""
+
+
+async def _stream(line: ScriptLine, say: StreamCallback) -> None:
+    """Says the text of a line in pieces; the last one when the delay is over."""
+    words = _WORD.findall(line.text)
+    size = -(-len(words) // MAX_PIECES)
+    pieces = ["".join(words[first : first + size]) for first in range(0, len(words), size)]
+    loop, offset = asyncio.get_running_loop(), 0
+    begun = loop.time()
+    for number, piece in enumerate(pieces, 1):
+        # By the clock, so that sleeps that take longer than asked do not add up.
+        await asyncio.sleep(max(0, begun + line.delay * number / len(pieces) - loop.time()))
+        say(piece, 1, offset)
+        offset += len(piece)
 
 
 WRITE_INTERVAL = 1.0

@@ -15,14 +15,18 @@ from typing import Any
 
 import msgspec
 
+from roundel.kernel.facts import Outcome
 from roundel.llm.mcp import McpConnection, McpTool, require_mcp
 from roundel.llm.python_tool import PythonTool, ToolHost
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
-from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
-from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
-from roundel.workflow.functions import FunctionFinder, format_exception
+from roundel.nodes.jump import break_loop
+from roundel.nodes.services import LoopExit, NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
+from roundel.nodes.structured_output import parse_answer
+from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded, valid_unicode
+from roundel.workflow.functions import EXIT_LOOP, FunctionFinder, format_exception
 from roundel.workflow.graph import Node
+from roundel.workflow.message import Message, as_message, json_text
 from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, McpServer, Tooling, ToolSource
 
@@ -57,7 +61,11 @@ class Tools:
     def for_node(self, node: Node) -> AgentTools:
         """The tools of one agent; NodeError or LookupError if a tool that it names cannot be used."""
         config: Config = node.config
-        entries: list[ToolEntry] = [self._named_entry(name) for name in config.tool_names]
+        entries: list[ToolEntry] = [
+            self._named_entry(name) for name in config.tool_names if name != EXIT_LOOP
+        ]
+        if config.offers_exit:
+            entries.append(ToolEntry(self._exit_tool(config.output_schema)))
         for tooling in config.tooling:
             entries.extend(self._tooling_entries(tooling))
         approval_names = config.approval.names if config.approval is not None else ()
@@ -87,6 +95,29 @@ class Tools:
         )
         return ToolEntry(tool, timeout=source.timeout, polls=source.poll)
 
+    def _exit_tool(self, schema: dict[str, Any] | None) -> PythonTool:
+        """The built-in tool that ends the loop around an agent; `schema` is that of the agent's
+        answer."""
+
+        async def exit_loop(reason: str = "", result: Any = None) -> Outcome:
+            """Ends the loop that you work in. Call it when the work is done, or when another round would
+            not help.
+
+            Args:
+                reason: Why the loop ends, in a few words.
+                result: What you pass on: text, or any JSON value.
+            """
+            if schema is None:
+                # One message, also for a list; that of a function would be several.
+                return break_loop(None if result is None else as_message(result), reason)
+            text = json_text(result)
+            data, problem = parse_answer(text, None, schema)
+            if problem:
+                raise ToolError(f"'result' does not fit the JSON Schema of your answer: {problem}")
+            return break_loop(Message(text, "assistant", data), reason)
+
+        return PythonTool(EXIT_LOOP, exit_loop, self._host, source=EXIT_LOOP)
+
     def _tooling_entries(self, tooling: Tooling) -> list[ToolEntry]:
         server = tooling.server()
         prefix = f"{tooling.prefix}_" if tooling.prefix else ""
@@ -94,7 +125,7 @@ class Tools:
             return [self._server_entry(ToolSource(mcp=server, prefix=tooling.prefix), server, server.timeout)]
         assert isinstance(tooling.config, FunctionTooling)
         entries = []
-        for tool_function in tooling.config.tools:
+        for tool_function in (tool for tool in tooling.config.tools if tool.name != EXIT_LOOP):
             for name, function in self._functions(tool_function.name):
                 tool = PythonTool(
                     prefix + name,
@@ -170,7 +201,7 @@ class ToolEntry:
     async def tools(self) -> list[Tool]:
         if self.tool is not None:
             return [self.tool]
-        return await self.server.tools() if self.server is not None else []
+        return list(await self.server.tools()) if self.server is not None else []
 
     def spec(self, tool: Tool) -> ToolSpec:
         """The declaration of a tool under a name that providers accept."""
@@ -251,10 +282,14 @@ class AgentTools:
         tool, entry = self._known[request.name]
         try:
             async with TimeLimit(entry.timeout):
-                text = await tool.call(request.arguments, key)
+                value = await tool.call(request.arguments, key)
         except Exception as error:
             return self._result(request, "failed", _describe_error(error)), True
-        return self._result(request, "completed", text), True
+        if isinstance(value, LoopExit):
+            text = value.messages[-1].text if value.messages else value.reason
+            result = self._result(request, "completed", text)
+            return msgspec.structs.replace(result, exit=value), True
+        return self._result(request, "completed", value), True
 
     def is_remote(self, name: str) -> bool:
         """Whether a tool belongs to a server. Records store the results of such calls only."""
@@ -264,17 +299,8 @@ class AgentTools:
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
         # Masked here, where every result passes: it is stored, shown, and sent to a model.
         _, entry = self._known.get(request.name, (None, None))
-        text = self._secrets.mask(_valid_unicode(text))
+        text = self._secrets.mask(valid_unicode(text))
         return ToolResult(request.id, request.name, status, text, entry is not None and entry.polls)
-
-
-def _valid_unicode(text: str) -> str:
-    """The text without lone surrogates, which a function may return and the journal cannot store."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _list_names(known: Mapping[str, object]) -> str:

@@ -33,7 +33,7 @@ from roundel.nodes.structured_output import parse_answer
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import DEFAULT_PROFILE
-from roundel.workflow.node_type import Calls, NodeType
+from roundel.workflow.node_type import EXIT_PORT, Calls, NodeType
 
 TYPICAL_TOOL_ROUNDS = 2
 """Rounds of tools, with one call each, that a forecast assumes as the usual case."""
@@ -287,6 +287,8 @@ NODE = NodeType(
     single=lambda _config: True,
     calls=calls,
     conversation=conversation,
+    explicit_ports=lambda config: (EXIT_PORT,) if config.has_tools else (),
+    offers_exit=lambda config: config.offers_exit,
     reserve=reserve,
     unpriced=unpriced_models,
     examine=examine,

@@ -17,6 +17,7 @@ from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
 from roundel.workflow.fields import INVALID, Names, Reader, child, warn_without_effect
+from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.graph import NodeReader
 from roundel.workflow.model_profile import check_model, model_fields
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, Tooling
@@ -568,6 +569,14 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return tuple(dict.fromkeys((*self.tools, *dynamic)))
 
     @property
+    def offers_exit(self) -> bool:
+        """Whether the built-in tool `exit_loop` is among the tools."""
+        functions = (use.config for use in self.tooling if isinstance(use.config, FunctionTooling))
+        return EXIT_LOOP in self.tool_names or any(
+            tool.name == EXIT_LOOP for tooling in functions for tool in tooling.tools
+        )
+
+    @property
     def has_tools(self) -> bool:
         return bool(self.tool_names or self.tooling)
 
@@ -613,13 +622,13 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
                 message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
             reader.report.error("unknown-profile", message, place, hint)
     for name in config.tool_names:
-        if name in reader.tools:
+        if name in reader.tools or name == EXIT_LOOP:
             continue
         place = _locate(where, name, "tools", "dynamic_tools", "dynamicTools")
         if reader.finder.known("tool", name):
             reader.check_import("tool", name, place)
         else:
-            known = [*reader.tools, *reader.finder.names("tool")]
+            known = [*reader.tools, *reader.finder.names("tool"), EXIT_LOOP]
             hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
     for use in config.memories:
@@ -664,6 +673,8 @@ def _missing_tool_reason(name: str, reader: NodeReader) -> str | None:
     """Why a function of the dialect is not offered; empty if it does not exist, None if it is
     offered."""
     finder = reader.finder
+    if name == EXIT_LOOP:
+        return None
     try:
         if name.endswith(ALL_FUNCTIONS_SUFFIX):
             return None if finder.module(name.removesuffix(ALL_FUNCTIONS_SUFFIX)) is not None else ""

@@ -20,6 +20,9 @@ Limits, which `agent.calls` declares to the forecast and the proof:
   time; its result tells the model that it has the result already. This is off where the breaker's
   detection of dead loops is off.
 
+A tool may end the loop around the agent: the built-in `exit_loop`, or a function that returns
+`roundel.break_loop`. The node then ends with its round, without another call of the model.
+
 The message of an agent is what its model said. If the model said nothing, the message is empty and its
 data has `answered: false`: a text of the engine would look like an answer to the nodes that follow.
 
@@ -37,9 +40,11 @@ from msgspec import Struct
 
 from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
-from roundel.nodes.services import Exchange, Reply, ToolRequest, ToolResult
+from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
 from roundel.plan.graph import address_label
+from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.message import Message
+from roundel.workflow.node_type import EXIT_PORT
 
 if TYPE_CHECKING:
     from roundel.nodes.agent_config import Config
@@ -241,12 +246,31 @@ class AgentConversation:
     def _end_round(self, events: tuple[Shown, ...]) -> ToolLoopAction:
         self._count_repeats()
         results = tuple(result for result in self._results if result is not None)
+        exits = [result.exit for result in results if result.exit is not None]
+        if exits:
+            return ToolLoopAction(outcome=self._leave(exits[0]), events=events)
         self._exchanges += (Exchange(self._reply, results),)
         if self._rounds < self._max_rounds or self._config.on_limit != "answer":
             return ToolLoopAction((self._call_model(),), events=events)
         return ToolLoopAction(
             (self._call_model(offer=False),), events=events, reached=(TOOL_ROUNDS, self._max_rounds)
         )
+
+    def _leave(self, exit: LoopExit) -> Outcome:
+        """Ends the node because a tool ends the loop around it. If several do, the first in the order of
+        the requests counts. The round is completed before: the model requested all of its calls, and
+        which tool is faster must not matter."""
+        *others, last = exit.messages or (Message(self._reply.text),)
+        reason = exit.reason.strip() or EXIT_LOOP
+        data = {
+            **(last.data or {}),
+            "stop_reason": EXIT_LOOP,
+            "exit_reason": reason,
+            "answered": bool(last.text.strip()) or last.data is not None,
+            "tool_rounds": self._rounds,
+        }
+        messages = (*others, Message(last.content, "assistant", data, last.metadata))
+        return Outcome(messages, EXIT_PORT, jump="break", reason=reason)
 
     def _on_limit_reached(self, reply: Reply) -> ToolLoopAction:
         """The model requested tools after the last round; only with `on_limit` `error` or `suspend`,

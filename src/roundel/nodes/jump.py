@@ -16,7 +16,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services, outcome_of
 from roundel.workflow.description import Description
 from roundel.workflow.graph import Node
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import EXIT_PORT, NodeType
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
@@ -36,10 +36,11 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     return behave
 
 
-def break_loop(value: object = None) -> Outcome:
-    """For the function of a node: ends the loop agent or debate around it. `value` is the output of its
-    last round."""
-    return Outcome(outcome_of(value).messages, jump="break")
+def break_loop(result: object = None, reason: str = "") -> Outcome:
+    """For the function of a node, or a tool: ends the loop around the node. If an edge with `port: exit`
+    leads from it, `result` leaves by it and no other edge fires; otherwise the loop agent or debate
+    around the node ends, and `result` is the output of its last round."""
+    return Outcome(outcome_of(result).messages, EXIT_PORT, jump="break", reason=reason)
 
 
 def continue_loop(value: object = None) -> Outcome:

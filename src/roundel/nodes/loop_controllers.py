@@ -442,7 +442,7 @@ def as_json_list(value: object) -> Any:
 _ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (frozenset(always), frozenset(sometimes))
     for always, sometimes in (
-        (("stop_reason",), ("tool_rounds", "answered")),  # an agent with tools
+        (("stop_reason",), ("tool_rounds", "answered", "exit_reason")),  # an agent with tools
         (("results", "rounds"), ("errors", "error")),  # a loop_agent
         (
             ("should_exit", "exit_reason", "current_round", "timestamp", "held"),

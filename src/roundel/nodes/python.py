@@ -16,6 +16,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,7 @@ from roundel.workflow.description import Description, Field
 from roundel.workflow.functions import CODE_FAILURE_MARKER, processor
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import EXIT_PORT, NodeType
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,8 +45,11 @@ def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..
 
     async def call_on_executor(*arguments: Any, **named: Any) -> Any:
         import asyncio  # slow to import, and a workflow can be built without it
+        from concurrent.futures import ThreadPoolExecutor
 
         work = functools.partial(_call_in_worker, function, arguments, named)
+        if isinstance(executor, ThreadPoolExecutor):  # so that `roundel.progress` finds its run
+            work = functools.partial(copy_context().run, work)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
     functools.update_wrapper(call_on_executor, function)
@@ -324,6 +328,11 @@ async def _run(config: Config, script: Path) -> Outcome:
     return Outcome((Message(result.format_output(), "assistant", {"exit_code": result.exit_code}),))
 
 
+def _exit_port(config: Config) -> tuple[str, ...]:
+    """The port of `roundel.break_loop`, unless the function uses the name for a port of its own."""
+    return (EXIT_PORT,) if config.function and EXIT_PORT not in config.ports else ()
+
+
 EXAMPLE = """
 - id: Count
   type: python
@@ -339,6 +348,7 @@ NODE = NodeType(
     zh=("Python 代码", "运行一个 Python 函数，或最后一条消息中的代码。"),
     example=EXAMPLE,
     ports=lambda config: config.ports,
+    explicit_ports=_exit_port,
     function=lambda config: config.function,
     silent=True,
 )

@@ -98,6 +98,14 @@ class ToolRequest(Struct, frozen=True, omit_defaults=True):
     given: ScriptedResult | None = None
 
 
+class LoopExit(Struct, frozen=True, omit_defaults=True):
+    """What a tool returns to end the loop around its agent, in place of a text for the model."""
+
+    messages: tuple[Message, ...] = ()
+    """The output of the agent; without any, what its model said with the request."""
+    reason: str = ""
+
+
 class ToolResult(Struct, frozen=True, omit_defaults=True):
     """The result of a tool call. `refused` and `repeated` are calls that the engine did not make,
     `rejected` are those that a person did not allow."""
@@ -108,6 +116,8 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
     text: str
     polls: bool = False
     """The tool is meant to be polled: equal calls with equal results are no repetition."""
+    exit: LoopExit | None = None
+    """The tool ends the loop around the agent."""
 
 
 class ToolError(Exception):
@@ -119,9 +129,9 @@ class Tool(Protocol):
 
     spec: ToolSpec
 
-    async def call(self, arguments: dict[str, Any], key: str) -> str:
-        """Calls the tool and returns its result as text. `key` is the idempotency key: it is the same if
-        the same call is repeated after a crash or an interrupt."""
+    async def call(self, arguments: dict[str, Any], key: str) -> str | LoopExit:
+        """Calls the tool and returns its result as text, or that the loop ends. `key` is the idempotency
+        key: it is the same if the same call is repeated after a crash or an interrupt."""
 
 
 class Exchange(Struct, frozen=True):

@@ -10,6 +10,10 @@ be used up by functions that wait for each other. Each run limits its own calls 
 **Time limits** are strict: a result that arrives too late does not count, whatever the code did to the
 cancellation.
 
+**Progress.** `progress` publishes a transient event for the call that the code runs for. Context variables
+tell which one that is: the run sets `progress_reporter` once, the driver sets `current_address` with
+each call, and threads get a copy of the context. An argument would have to pass through every node type.
+
 **Exceptions** such as SystemExit or CancelledError have a meaning for Python and asyncio. From the code
 of a user they are an error of the node, and are translated at this boundary.
 """
@@ -21,7 +25,9 @@ import contextlib
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, copy_context
 from types import TracebackType
 from typing import Any
 
@@ -149,6 +155,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: 
     NodeError."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
+    context = copy_context()
 
     def set_outcome(value: Any, error: BaseException | None) -> None:
         if not future.done():  # it is done if the caller was cancelled
@@ -162,7 +169,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: 
         value: Any = None
         failure: BaseException | None = None
         try:
-            value = function(*arguments, **named)
+            value = context.run(function, *arguments, **named)
         except BaseException as error:
             failure = error
             if not isinstance(error, Exception) or isinstance(error, CONTROL_EXCEPTIONS):
@@ -203,3 +210,69 @@ def _current_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:  # no event loop is running
         return None
+
+
+MAX_PENDING_REPORTS = 100
+"""Reports of a thread that wait for the event loop. If a function reports faster than they can be shown,
+the oldest are dropped: the latest says how far it is."""
+
+current_address: ContextVar[str] = ContextVar("roundel_address", default="")
+"""The address of the call that the code runs for. It is not reset after the call: a report for a call
+that has ended is dropped."""
+progress_reporter: ContextVar[ProgressReporter | None] = ContextVar("roundel_progress", default=None)
+"""The reporter of the run that the code runs in."""
+
+
+class ProgressReporter:
+    """Publishes the progress that functions of one run report, on the thread of its event loop. Created
+    by LocalRun."""
+
+    def __init__(self, publish: Callable[[str, str, float | None], None]) -> None:
+        self._publish = publish
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._pending: deque[tuple[str, str, float | None]] = deque(maxlen=MAX_PENDING_REPORTS)
+        self._is_scheduled = False
+        """Whether the event loop is going to publish what is pending."""
+        self._lock = threading.Lock()
+
+    def report(self, address: str, text: str, fraction: float | None) -> None:
+        if threading.get_ident() == self._thread:
+            self._publish(address, text, fraction)
+            return
+        # One callback for all pending reports, so that a function that reports in a tight loop does not
+        # fill the queue of the event loop.
+        with self._lock:
+            self._pending.append((address, text, fraction))
+            if self._is_scheduled:
+                return
+            self._is_scheduled = True
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, so nobody follows the run
+            self._loop.call_soon_threadsafe(self._publish_pending)
+
+    def _publish_pending(self) -> None:
+        with self._lock:
+            pending = list(self._pending)
+            self._pending.clear()
+            self._is_scheduled = False
+        for report in pending:
+            self._publish(*report)
+
+
+def progress(text: str, fraction: float | None = None) -> None:
+    """Shows how far a function of a node, a tool or an edge is: publishes an event `progress`, which is
+    not stored. `fraction` is the part that is done, from 0 to 1. Outside of a run it has no effect.
+    Exported as `roundel.progress`."""
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise ValueError(f"'fraction' must be from 0 to 1, not {fraction!r}")
+    reporter = progress_reporter.get()
+    if reporter is not None:
+        reporter.report(current_address.get(), str(text), None if fraction is None else float(fraction))
+
+
+def valid_unicode(text: str) -> str:
+    """The text without lone surrogates, which a function may return and JSON cannot contain."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

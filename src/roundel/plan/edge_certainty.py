@@ -25,7 +25,7 @@ import re
 from functools import lru_cache
 
 from roundel.plan.graph import EdgePlan, NodePlan
-from roundel.workflow.node_type import ERROR_PORT
+from roundel.workflow.node_type import ERROR_PORT, EXIT_PORT
 
 Way = str | None
 """How a run of a node ends: by this explicit port; None if ordinarily."""
@@ -92,8 +92,9 @@ def always_speaks(node: NodePlan) -> bool:
 
 
 def may_jump(node: NodePlan) -> bool:
-    """Whether the node may end the round of a loop agent around it: `break`, `continue`, or code."""
-    return node.kind.silent and not node.kind.guard
+    """Whether the node may end the round of a loop agent around it: `break`, `continue`, or code, also
+    that of a tool."""
+    return (node.kind.silent and not node.kind.guard) or EXIT_PORT in node.explicit_ports
 
 
 def gives_one_message(node: NodePlan) -> bool:

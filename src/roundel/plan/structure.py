@@ -24,6 +24,7 @@ from roundel.plan.scope import Scope, Unit
 from roundel.plan.warnings import check_unanalysed
 from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import SourceLocation
+from roundel.workflow.node_type import EXIT_PORT
 
 MOST_CLASHES = 5
 """The number of possible double entries per graph that are reported one by one."""
@@ -49,7 +50,8 @@ def _never_single(_node: NodePlan) -> bool:
 
 
 def _check_jumps(graph: GraphPlan, report: Report) -> None:
-    """Reports `break` and `continue` that have no loop agent or debate around them.
+    """Reports `break` and `continue` that have no loop agent or debate around them, and the tool
+    `exit_loop` if besides no edge with `port: exit` leads from its agent.
 
     Bodies of such nodes are not searched: everything inside may end a round.
     """
@@ -60,8 +62,17 @@ def _check_jumps(graph: GraphPlan, report: Report) -> None:
             hint = "put it into the body of a loop_agent or a participant of a debate"
             hint += "; a free cycle is left by an edge"
             _report(report, "error", "misplaced-jump", message, node.node.at, hint)
+        elif node.kind.offers_exit(node.config) and not _has_exit_edge(node):
+            around = "no edge with port: exit leads from the node, and no loop_agent or debate is around it"
+            message = f"'{node.id}' offers the tool exit_loop, which has nothing to end: {around}"
+            hint = f"add an edge with port: exit from '{node.id}' to the node that takes the result"
+            _report(report, "error", "misplaced-jump", message, node.node.at, hint)
         for body in () if node.kind.loops else node.bodies:
             _check_jumps(body, report)
+
+
+def _has_exit_edge(node: NodePlan) -> bool:
+    return any(edge.trigger and edge.port == EXIT_PORT for edge in node.edges)
 
 
 def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool], report: Report) -> None:

@@ -330,8 +330,15 @@ def function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return _register("function", name, False)
 
 
+EXIT_LOOP = "exit_loop"
+"""The built-in tool by which a model ends the loop around its agent (llm/toolbox.py). No other tool may
+have this name, since the ports of an agent depend on it."""
+
+
 def tool(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function that agents may offer to their models under `name`."""
+    if name == EXIT_LOOP:
+        raise ValueError(f"'{EXIT_LOOP}' is the name of a built-in tool; choose another name")
     return _register("tool", name, False)
 
 

@@ -46,7 +46,7 @@ from roundel.workflow.document import (
     resolve_folders,
 )
 from roundel.workflow.fields import INVALID, child, has_misspelling, locate_or_report, warn_without_effect
-from roundel.workflow.functions import FunctionFinder
+from roundel.workflow.functions import EXIT_LOOP, FunctionFinder
 from roundel.workflow.graph import GraphDefinition, Limits, MiddlewareUse, Workflow
 from roundel.workflow.graph_reader import GraphReader
 from roundel.workflow.limits import Breaker
@@ -377,6 +377,9 @@ class WorkflowReader(GraphReader):
                     message = f"'{name}' under '{what}' differs from the one in the file that uses this one"
                     self.report.error("two-meanings", message, child(at, what, name), "give it another name")
         for name, source in root.tools.items():
+            if name == EXIT_LOOP:
+                message = f"'{name}' is the name of a built-in tool"
+                self.report.error("two-meanings", message, child(at, "tools", name), "give it another name")
             if source.python:
                 self.check_function("function", source.python, child(at, "tools", name, "python"))
         for name, profile in root.models.items():

@@ -104,6 +104,10 @@ class NodeType(Struct, frozen=True, eq=False):
     """Further ports, from the config, that an edge takes only if it names them. An edge without a port
     takes whatever leaves by any other port. Every node has the explicit port `error` besides."""
 
+    offers_exit: Callable[[Any], bool] = _return_none
+    """Whether its model is offered the tool `exit_loop`, from the config. It needs something to end then:
+    an edge with `port: exit`, or a loop agent or debate around it."""
+
     bodies: Callable[[Any], tuple[Any, ...]] = _no_ports
     """The graphs that this node runs inside itself (a composite node), from the config; none for an
     ordinary node."""
@@ -186,6 +190,8 @@ class NodeType(Struct, frozen=True, eq=False):
 
 ERROR_PORT = "error"
 """The port of every node by which a failure leaves, if an edge takes it (kernel/lifecycle.py)."""
+EXIT_PORT = "exit"
+"""The explicit port of nodes that may end the loop around them: agents with tools, and functions."""
 
 
 def explicit_ports(kind: NodeType, config: Any) -> tuple[str, ...]:
