@@ -198,6 +198,13 @@ class Answered(Struct, frozen=True, tag="answered"):
     time: float
 
 
+class Expired(Struct, frozen=True, tag="expired"):
+    """The deadline of a question passed without an answer."""
+
+    address: str
+    time: float
+
+
 class EdgeResult(Struct, frozen=True, omit_defaults=True):
     """The results of the functions of users on one edge, for one message."""
 
@@ -324,6 +331,7 @@ Fact = (
     | Finished
     | Failed
     | Answered
+    | Expired
     | EdgesEvaluated
     | Intercepted
     | Waited

@@ -55,7 +55,7 @@ rounds: nothing remains of a finished round except its messages in queues.
 |                    | Waited -> waiting; Stopped -> stopped                                    |
 |                    | Paused -> paused, once they have finished; at once after an interrupt,   |
 |                    | which cancels the calls in flight: the host makes them again on Resumed  |
-| `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
+| `waiting`          | Answered, Expired -> running; Paused -> paused; Stopped -> stopped       |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
 | `failed`           | Retried -> running; Revised -> running, by `revise` instead of `step`    |
@@ -66,7 +66,10 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Finished`       | Call                      | no Call is in flight at that address                   |
 | `Failed`         | Call, Ask, EvaluateEdges, | nothing is in flight at that address                   |
 |                  | Intercept                 |                                                        |
-| `Answered`       | Ask                       | no Ask is open at that address                         |
+| `Answered`       | Ask                       | no Ask is open at that address, or its deadline has    |
+|                  |                           | passed                                                 |
+| `Expired`        | Ask                       | no Ask is open at that address whose deadline has      |
+|                  |                           | passed                                                 |
 | `EdgesEvaluated` | EvaluateEdges             | no EvaluateEdges is in flight at that address          |
 | `Intercepted`    | Intercept                 | no Intercept is in flight at that address              |
 | `Waited`         |                           | nothing is in flight, or anything other than Asks      |
@@ -110,12 +113,13 @@ from roundel.kernel.composite import (
     on_answer_failed,
     start_iterations,
 )
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
     EdgesEvaluated,
     Edited,
     Entry,
+    Expired,
     Fact,
     Failed,
     Finished,
@@ -139,7 +143,9 @@ from roundel.kernel.lifecycle import (
     complete,
     conclude,
     deliver_input,
+    emit_expiry,
     end_body,
+    expire,
     fail,
     fail_on_edge,
     handle_body_failure,
@@ -173,7 +179,7 @@ from roundel.kernel.state import (
     Run,
     ToolLoop,
 )
-from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_person_answer, on_result
+from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_expiry, on_person_answer, on_result
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
@@ -294,22 +300,56 @@ def _finished(run: Run, fact: Finished) -> None:
 
 
 def _answered(run: Run, fact: Answered) -> None:
-    execution = _in_flight(run, fact.address, Ask)
-    # People may take a month. Time in which nothing else was in flight does not count against limits.
-    if run.status == "paused" or waits_only_for_people(run):
-        run.exclude_idle_time(fact.time)
-    run.set_time(fact.time)
-    del run.calls[fact.address]
-    if run.status == "waiting":
-        run.status = "running"
-        run.emit("run_state_change", None, None, {"status": "running", "reason": "answered"})
-    data = {"text": fact.message.text}
+    execution, ask = _question(run, fact.address)
+    # By the clock of the fact: whether the host has noticed the deadline yet must not matter.
+    if ask.deadline is not None and fact.time >= ask.deadline:
+        raise IllegalFact(
+            f"the question at '{fact.address}' had to be answered before {stamp(ask.deadline)}; "
+            "resume the run, and it continues without the answer"
+        )
+    _close_question(run, execution, fact.time, "answered")
+    data: dict[str, Any] = {"text": fact.message.text}
+    if fact.message.data:
+        data["data"] = fact.message.data
     run.emit("human_input_received", execution.node.id, fact.address, data)
     if execution.owner is not None:
         on_person_answer(run, execution, fact.message)
     else:
         complete(run, execution, Outcome((fact.message,)))
     advance(run)
+
+
+def _expired(run: Run, fact: Expired) -> None:
+    execution, ask = _question(run, fact.address)
+    if ask.deadline is None or fact.time < ask.deadline:
+        raise IllegalFact(f"the question at '{fact.address}' can still be answered")
+    _close_question(run, execution, fact.time, "timeout")
+    # Somebody may be asked at this moment. First, since what follows may begin at the same address.
+    run.commands.append(Cancel(fact.address))
+    if execution.owner is not None:
+        emit_expiry(run, execution, ask, "rejected")
+        on_expiry(run, execution)
+    else:
+        expire(run, execution, ask)
+    advance(run)
+
+
+def _question(run: Run, address: str) -> tuple[Execution, Ask]:
+    execution = _in_flight(run, address, Ask)
+    assert isinstance(execution.command, Ask)
+    return execution, execution.command
+
+
+def _close_question(run: Run, execution: Execution, time: float, reason: str) -> None:
+    """Removes a question that is over; the run continues if it waited for it."""
+    # People may take a month. Time in which nothing else was in flight does not count against limits.
+    if run.status == "paused" or waits_only_for_people(run):
+        run.exclude_idle_time(time)
+    run.set_time(time)
+    del run.calls[execution.address]
+    if run.status == "waiting":
+        run.status = "running"
+        run.emit("run_state_change", None, None, {"status": "running", "reason": reason})
 
 
 def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
@@ -505,6 +545,7 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Finished: _finished,
     Failed: _failed,
     Answered: _answered,
+    Expired: _expired,
     EdgesEvaluated: _edges_evaluated,
     Intercepted: _intercepted,
     Waited: _waited,

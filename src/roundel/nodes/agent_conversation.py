@@ -39,6 +39,7 @@ from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.services import Exchange, Reply, ToolRequest, ToolResult
 from roundel.plan.graph import address_label
+from roundel.workflow.fields import format_duration
 from roundel.workflow.message import Message
 
 if TYPE_CHECKING:
@@ -163,6 +164,13 @@ class AgentConversation:
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
         return self._on_tool_result(loop_call, result)
 
+    def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction:
+        """Rejects the tool call that nobody decided about in time."""
+        request: ToolRequest = loop_call.what.request
+        assert loop_call.timeout is not None
+        text = f"nobody allowed this call within {format_duration(loop_call.timeout)}"
+        return self._on_tool_result(loop_call, ToolResult(request.id, request.name, "rejected", text))
+
     # Rounds of tools.
 
     def _begin_round(self, reply: Reply) -> ToolLoopAction:
@@ -173,7 +181,12 @@ class AgentConversation:
         loop_calls, events = [], []
         for number, (request, label) in enumerate(zip(reply.tool_calls, _call_labels(reply), strict=True)):
             loop_call = ToolLoopCall(
-                ToolUse(request), label, self._rounds, self._approval_prompt(request), request.name
+                ToolUse(request),
+                label,
+                self._rounds,
+                self._approval_prompt(request),
+                request.name,
+                self._config.approval_timeout,
             )
             self._results[number] = refusal = self._refuse(number, request)
             if refusal is not None:

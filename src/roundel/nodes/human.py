@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
+from roundel.kernel.lifecycle import TIMEOUT_PORT
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
@@ -98,6 +99,11 @@ def prepare(_node: Node, _services: Services) -> Behaviour:
     return behave
 
 
+def _explicit_ports(config: Config) -> tuple[str, ...]:
+    # With a default there is always an answer, so that nothing leaves by this port.
+    return (TIMEOUT_PORT,) if config.timeout is not None and config.default is None else ()
+
+
 EXAMPLE = """
 - id: Approval
   type: human
@@ -113,5 +119,6 @@ NODE = NodeType(
     zh=("人工", "向人提问，并等待答复。"),
     example=EXAMPLE,
     asks=True,
+    explicit_ports=_explicit_ports,
     single=lambda _config: True,
 )
