@@ -77,11 +77,13 @@ from roundel.kernel.facts import (
     Intercepted,
     Paused,
     Stopped,
+    TimeUp,
     Waited,
     mask_fact,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
+from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
@@ -329,18 +331,28 @@ class HostCore:
         self._requests.append((fact, token))
 
     def next_due(self) -> float | None:
-        """When the host has to call `on_time`, at the latest; None if no deadline is open."""
-        return min(self.deadlines.values()) if self.deadlines else None
+        """When the host has to call `on_time`, at the latest; None if there is nothing to wait for."""
+        due = min(self.deadlines.values()) if self.deadlines else None
+        state = self._log.state
+        has_limit = state.deadline < NO_TIME_LIMIT and state.lock is None
+        if has_limit and (due is None or state.deadline < due) and self._works():
+            return state.deadline
+        return due
+
+    def _works(self) -> bool:
+        """Whether anything but questions is in flight, so that time counts."""
+        return any(effect.__class__ is not Ask for effect in self.in_flight.values())
 
     def on_time(self) -> bool:
         """Queues what is due by now, like a request that nobody waits for. Whether there was anything."""
-        if not self.deadlines:
-            return False
-        now = self._effects.now()
-        due = [address for address, deadline in self.deadlines.items() if deadline <= now]
-        for address in due:
+        now, state = self._effects.now(), self._log.state
+        due: list[Fact] = []
+        for address in [address for address, deadline in self.deadlines.items() if deadline <= now]:
             del self.deadlines[address]
-            self._requests.append((Expired(address, now), None))
+            due.append(Expired(address, now))
+        if state.deadline <= now and state.lock is None and self._works():
+            due.append(TimeUp(now))
+        self._requests.extend((fact, None) for fact in due)
         return bool(due)
 
     def settle_on_commit(self, token: object) -> None:
@@ -495,7 +507,7 @@ class HostCore:
             if state.status == "running":
                 self._commands.extend(self._log.record(Waited(self._effects.now())))
                 return None
-            if state.status == "paused" or not (self.in_flight or self._expires_soon()):
+            if state.status in ("paused", "suspended_locked") or not (self.in_flight or self._expires_soon()):
                 return Action.IDLE
         return Action.WAIT
 

@@ -144,6 +144,8 @@ class Driver:
 
         The fast path of a run with one agent at a time: each of its steps passes through here, so local
         variables and comparisons of classes replace attribute lookups and `isinstance`."""
+        if self._timer is None:
+            self._set_timer()
         core, log, executor, task = self._core, self._log, self._executor, self._task
         behaviours, now = executor.behaviours, executor.now
         following: Call | None = call

@@ -239,6 +239,23 @@ class Waited(Struct, frozen=True, tag="waited"):
     time: float
 
 
+class TimeUp(Struct, frozen=True, tag="time_up"):
+    """The working time that the breaker allows is used up while calls are in flight."""
+
+    time: float
+
+
+class Locked(Struct, frozen=True, omit_defaults=True, tag="locked"):
+    """A person locked the run: nothing new begins, and calls in flight finish."""
+
+    reason: str
+    by: str
+    time: float
+    abandoned: bool = False
+    """No host executes the run: it is locked at once, and calls in flight are made again after the
+    unlock."""
+
+
 class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
     """A pause was requested: nothing new begins, and calls in flight finish."""
 
@@ -335,6 +352,8 @@ Fact = (
     | EdgesEvaluated
     | Intercepted
     | Waited
+    | TimeUp
+    | Locked
     | Paused
     | Resumed
     | Retried

@@ -51,13 +51,15 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `running`          | the graph ends -> completed                                              |
 |                    | a node fails and nobody handles it -> failed, once the calls in flight   |
 |                    | have finished or, with `on_failure: cancel`, are cancelled               |
-|                    | a limit is reached -> suspended_locked, once they have finished          |
+|                    | a limit is reached, TimeUp, Locked -> suspended_locked, once they have   |
+|                    | finished; open questions do not delay it, nor a pause                    |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
 |                    | Paused -> paused, once they have finished; at once after an interrupt,   |
 |                    | which cancels the calls in flight: the host makes them again on Resumed  |
-| `waiting`          | Answered, Expired -> running; Paused -> paused; Stopped -> stopped       |
-| `paused`           | Resumed -> running; Stopped -> stopped                                   |
-| `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
+| `waiting`          | Answered, Expired -> running; Paused -> paused; Stopped -> stopped;      |
+|                    | Locked -> suspended_locked                                               |
+| `paused`           | Resumed -> running; Locked -> suspended_locked; Stopped -> stopped       |
+| `suspended_locked` | Unlocked -> running, or paused if it was; Stopped -> stopped             |
 | `failed`           | Retried -> running; Revised -> running, by `revise` instead of `step`    |
 
 | fact             | answers                   | illegal when                                           |
@@ -73,6 +75,10 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `EdgesEvaluated` | EvaluateEdges             | no EvaluateEdges is in flight at that address          |
 | `Intercepted`    | Intercept                 | no Intercept is in flight at that address              |
 | `Waited`         |                           | nothing is in flight, or anything other than Asks      |
+| `TimeUp`         |                           | the working time is not used up, only people are       |
+|                  |                           | asked, or the run is locked                            |
+| `Locked`         |                           | the run has not started, is over or locked, or there   |
+|                  |                           | is no reason                                           |
 | `Paused`         |                           | the run is neither running nor waiting, or a pause was |
 |                  |                           | requested; an interrupt is legal until that pause      |
 |                  |                           | has taken effect                                       |
@@ -101,7 +107,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.breaker import check_time
+from roundel.kernel.breaker import check_time, trip, trip_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
@@ -124,6 +130,7 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Intercepted,
+    Locked,
     Outcome,
     Paused,
     Reopened,
@@ -132,6 +139,7 @@ from roundel.kernel.facts import (
     Revised,
     Started,
     Stopped,
+    TimeUp,
     Unlocked,
     Waited,
     decode_entry,
@@ -165,6 +173,7 @@ from roundel.kernel.state import (
     BODY_ENDED_EARLY,
     GRAPH_OVER,
     LOOP_OVER,
+    MANUAL,
     NEXT_ROUND,
     SEND_FAILURE,
     START_AGAIN,
@@ -422,6 +431,32 @@ def _waited(run: Run, fact: Waited) -> None:
     run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
 
 
+def _time_up(run: Run, fact: TimeUp) -> None:
+    working = next((call for call in run.calls.values() if not isinstance(call.command, Ask)), None)
+    if run.status != "running" or run.lock is not None or working is None or fact.time < run.deadline:
+        raise IllegalFact("the working time is not used up")
+    run.set_time(fact.time)
+    trip_time(run, working)
+    advance(run)
+
+
+def _locked(run: Run, fact: Locked) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not active")
+    if run.lock is not None:
+        raise IllegalFact("the run is locked already")
+    if not fact.reason.strip():
+        raise IllegalFact("a reason is needed")
+    if run.status == "paused" or fact.abandoned or waits_only_for_people(run):
+        run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    trip(run, MANUAL, ("", ""), {}, {"reason": fact.reason, "by": fact.by})
+    advance(run)
+    # Calls that nobody makes cannot finish, so the lock does not wait for them.
+    if fact.abandoned and run.status != "suspended_locked":
+        _suspend(run)
+
+
 def _paused(run: Run, fact: Paused) -> None:
     if run.status not in ("running", "waiting"):
         raise IllegalFact("the run is not active")
@@ -491,6 +526,9 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
     run.set_time(fact.time)
     unlock(run, fact)
     advance(run)
+    # A paused run stays paused after a lock; its calls, if it was interrupted, are made when it is resumed.
+    if run.paused and run.status == "running":
+        change_status(run, "paused", run.paused)
 
 
 def _edited(run: Run, fact: Edited) -> None:
@@ -549,6 +587,8 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     EdgesEvaluated: _edges_evaluated,
     Intercepted: _intercepted,
     Waited: _waited,
+    TimeUp: _time_up,
+    Locked: _locked,
     Paused: _paused,
     Resumed: _resumed,
     Retried: _retried,
@@ -587,7 +627,7 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
 
     Drops it if its graph was cancelled, and moves it to `run.held` if the run is locked or paused. The
     end of a loop or a graph starts nothing new, so it is processed even then: what it leads to is held
-    back instead.
+    back instead. The end of the run itself leads to nothing that could be held back, so a lock holds it.
     """
     # Its graph is the one to cancel, and `end_body_early` checks for itself whether it is already
     # cancelled.
@@ -596,7 +636,15 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
     owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
     if is_cancelled(owner.instance):
         return True
-    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER, SEND_FAILURE):
+    if index == GRAPH_OVER and owner.instance.caller is None:
+        holds = run.lock is not None
+    else:
+        holds = (run.lock is not None or bool(run.paused)) and index not in (
+            LOOP_OVER,
+            GRAPH_OVER,
+            SEND_FAILURE,
+        )
+    if holds:
         run.held.append((item, index))
         return True
     if index >= 0:
@@ -608,12 +656,20 @@ def _update_status(run: Run) -> None:
     """Ends, locks or pauses the run, once no call is in flight that could still finish."""
     if run.error is not None:
         _fail_run(run)
-    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
-        reason = f"{run.lock} at {run.lock.address}"
-        change_status(run, "suspended_locked", reason)
-    # Open questions do not delay a pause: the answer may come in a month, also while the run is paused.
+    # Open questions delay neither a lock nor a pause: the answer may come in a month, and is kept.
+    elif run.lock is not None:
+        if run.status in ("running", "waiting", "paused") and waits_only_for_people(run):
+            _suspend(run)
     elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
         change_status(run, "paused", run.paused)
+
+
+def _suspend(run: Run) -> None:
+    lock = run.lock
+    assert lock is not None
+    place = f" at {lock.address}" if lock.address else ""
+    why = f": {lock.evidence['reason']}" if lock.what == MANUAL else ""
+    change_status(run, "suspended_locked", f"{lock}{place}{why}")
 
 
 def waits_only_for_people(run: Run) -> bool:

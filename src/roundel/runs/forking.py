@@ -57,6 +57,7 @@ from roundel.kernel.facts import (
     Finished,
     Intercepted,
     InterceptPoints,
+    Locked,
     Outcome,
     Paused,
     Reopened,
@@ -65,6 +66,7 @@ from roundel.kernel.facts import (
     Revised,
     Started,
     Stopped,
+    TimeUp,
     Unlocked,
     Waited,
     encode_entry,
@@ -82,7 +84,7 @@ from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Intercepted | Edited
-ControlFact = Waited | Paused | Resumed | Retried | Reopened | Unlocked
+ControlFact = Waited | TimeUp | Locked | Paused | Resumed | Retried | Reopened | Unlocked
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
 """An address, and whether middleware is called `before` or `after` the node there."""
