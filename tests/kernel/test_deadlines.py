@@ -116,7 +116,7 @@ def test_a_mapping_as_the_default_becomes_the_data_of_the_answer() -> None:
     asked = Asked(asking(default={"approved": False}))
     call = asked.give(Expired("Boss", START + 61))[1]
     assert isinstance(call, Call)
-    assert (call.inputs[0].data, call.inputs[0].text) == ({"approved": False}, '{"approved":false}')
+    assert (call.inputs[0].data, call.inputs[0].text) == ({"approved": False}, '{"approved": false}')
 
 
 def test_without_a_default_the_port_timeout_is_taken() -> None:

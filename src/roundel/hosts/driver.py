@@ -442,6 +442,7 @@ _LEVELS = {
     "loop_round": logging.INFO,
     "loop_exit": logging.INFO,
     "human_input_required": logging.INFO,
+    "human_input_timeout": logging.WARNING,
     "limit_reached": logging.WARNING,
     "end_not_reached": logging.WARNING,
     "warning": logging.WARNING,

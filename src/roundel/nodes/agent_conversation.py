@@ -416,10 +416,12 @@ def read_decision(message: Message, arguments: dict[str, Any]) -> ApprovalDecisi
         # arguments.
         is_decision = given and given.keys() <= _ANSWER_KEYS and _DECISION_KEYS & given.keys()
         return _decision_from_fields(given, arguments) if is_decision else ApprovalDecision(True, given)
-    word, _, rest = text.partition(":")
-    if _normalize_word(word) in YES and not rest:
-        return ApprovalDecision(True, arguments)
-    return ApprovalDecision(False, reason=_refusal_reason(rest if _normalize_word(word) in NO else text))
+    approves, reason = _read_word(text) or (False, text)
+    return (
+        ApprovalDecision(True, arguments)
+        if approves
+        else ApprovalDecision(False, reason=_refusal_reason(reason))
+    )
 
 
 def approval_answer_problem(message: Message) -> str:
@@ -430,8 +432,7 @@ def approval_answer_problem(message: Message) -> str:
     if message.data and _DECISION_KEYS & message.data.keys():
         return ""
     text = message.text.strip()
-    word = text.partition(":")[0].strip().lower()
-    if text.lower() in YES or word in NO:
+    if _parse_object(text) is not None or _read_word(text) is not None:
         return ""
     if not text.startswith("{"):
         return ANSWER_HINT
@@ -440,6 +441,15 @@ def approval_answer_problem(message: Message) -> str:
     except ValueError as error:
         return f"These arguments are not JSON: {error}. {ANSWER_HINT}"
     return ""
+
+
+def _read_word(text: str) -> tuple[bool, str] | None:
+    """Whether a text approves or refuses, with the reason behind a colon; None if it does neither."""
+    word, _, rest = text.partition(":")
+    word = word.strip().rstrip(".!。！").lower()
+    if word in YES and not rest.strip():
+        return True, ""
+    return (False, rest) if word in NO else None
 
 
 def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> ApprovalDecision:
@@ -451,13 +461,9 @@ def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> Ap
             False, reason=_refusal_reason("the arguments that were given instead are no JSON object")
         )
     approves = data.get("approve", True)
-    if approves is True or (isinstance(approves, str) and _normalize_word(approves) in YES):
+    if approves is True or (isinstance(approves, str) and _read_word(approves) == (True, "")):
         return ApprovalDecision(True, edited)
     return ApprovalDecision(False, reason=_refusal_reason(str(data.get("reason") or "")))
-
-
-def _normalize_word(text: str) -> str:
-    return text.strip().rstrip(".!。！").lower()
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

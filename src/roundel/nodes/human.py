@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from roundel.kernel.commands import Call
@@ -19,7 +18,7 @@ from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Duration, child
 from roundel.workflow.graph import Node
-from roundel.workflow.message import Message
+from roundel.workflow.message import Message, data_text
 from roundel.workflow.node_type import NodeType
 
 
@@ -87,8 +86,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
             return None
         if isinstance(self.default, str):
             return Message(self.default, "user")
-        # Also as text, for those who read no data: agents, people and conditions on the text.
-        return Message(msgspec.json.encode(self.default).decode(), "user", self.default)
+        return Message(data_text(self.default), "user", self.default)
 
 
 def prepare(_node: Node, _services: Services) -> Behaviour:
