@@ -40,7 +40,6 @@ from roundel.hosts.control import (
     Resume,
     RunRequest,
     Stop,
-    Unlock,
     encode_request,
     resolve_request,
     to_fact,
@@ -250,9 +249,10 @@ class LocalEngine:
         # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
         if row.owner and await self._forward(run_id, request):
             return executed
-        # The run was paused or locked; neither an answer nor a lock lets it continue.
-        ends = {"paused": Resume, "suspended_locked": Unlock}.get(row.status)
-        if ends is not None and not isinstance(request, ends):
+        # The run was paused by a person, or locked; an answer does not let it continue.
+        if (row.status == "paused" and not isinstance(request, Resume)) or (
+            row.status == "suspended_locked" and isinstance(request, Answer)
+        ):
             execute = None
         # From here on the request races with other processes that want the run, too: the claim decides.
         try:
