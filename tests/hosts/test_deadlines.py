@@ -47,9 +47,8 @@ def names(events: list[roundel.Event]) -> list[str]:
 @pytest.mark.parametrize("stored", [True, False])
 def test_the_process_waits_for_a_deadline_that_is_near(stored: bool, tmp_path: Path) -> None:
     events: list[roundel.Event] = []
-    result = roundel.run(
-        asking(), "go", on_event=events.append, **({"store": tmp_path / "runs.db"} if stored else {})
-    )
+    store = tmp_path / "runs.db" if stored else None
+    result = roundel.run(asking(), "go", on_event=events.append, store=store)
     assert (result.status, result.output) == ("completed", "no")
     assert names(events) == ["human_input_required", "human_input_timeout"]
 
@@ -243,19 +242,19 @@ def test_a_given_clock_is_read_as_it_is() -> None:
 # The breaker's time.
 
 
-released: asyncio.Event
+SLOW: dict[str, asyncio.Event] = {}
+"""What the call below waits for; a stored run finds the function by its name."""
 
 
 async def slow() -> str:
-    await released.wait()
+    await SLOW["released"].wait()
     return "the result"
 
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_time_is_up_during_the_last_call_and_its_result_is_kept(stored: bool, tmp_path: Path) -> None:
     async def story() -> None:
-        global released
-        released = asyncio.Event()
+        SLOW["released"] = asyncio.Event()
         graph = roundel.Graph(start="Slow", end="Slow", breaker={"seconds": SOON})
         graph.node("Slow", "python", function="tests.hosts.test_deadlines:slow")
         store = SqliteStore(tmp_path / "runs.db")
@@ -264,7 +263,7 @@ def test_time_is_up_during_the_last_call_and_its_result_is_kept(stored: bool, tm
         def watch(event: roundel.Event) -> None:
             if event.event == "breaker_tripped":
                 tripped.append(event)
-                released.set()
+                SLOW["released"].set()
 
         async with Runs(store) as runs:
             attach = roundel.hosts.engine.Attachment(on_event=watch)
