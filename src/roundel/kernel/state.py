@@ -697,4 +697,7 @@ class Run:
             data["error"] = self.error
         if self.lock is not None:
             data["lock"] = msgspec.to_builtins(self.lock)
+        deadlines = [getattr(call.command, "deadline", None) for call in self.calls.values()]
+        if any(deadlines):
+            data["deadline"] = stamp(min(filter(None, deadlines)))
         return data
