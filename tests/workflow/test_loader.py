@@ -38,11 +38,60 @@ def test_a_registered_function_is_called_by_its_name() -> None:
 
 
 def test_settings_without_effect_are_warned_about() -> None:
-    graph = roundel.Graph(start="A", end="A", limits={"tokens": 0, "rounds": 4})
-    graph.node("A", "human", timeout=3, retry={"max_attempts": 2})
-    found = roundel.check(graph)[1].diagnostics
+    node = {"id": "A", "type": "human", "timeout": 3, "retry": {"max_attempts": 2}}
+    graph = {"nodes": [node], "start": "A", "end": "A", "limits": {"tokens": 0, "rounds": 4}}
+    found = roundel.check({"graph": graph})[1].diagnostics
     assert [item.code for item in found] == ["without-effect"] * 2
     assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout"]
+    assert {item.hint for item in found} == {
+        "",
+        "the time that a person has to answer is 'timeout' in the config",
+    }
+
+
+DURATIONS = [
+    ("90", 90), ("1.5", 1.5), ('"90"', 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("3d", 259_200),
+    ("0.5 h", 1800), ("\"${T}\"", 120),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "seconds"), DURATIONS)
+def test_a_duration_is_a_number_of_seconds_or_has_a_unit(text: str, seconds: float, tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text(HUMAN.replace("TIMEOUT", text), encoding="utf-8")
+    (node,) = roundel.load(file, {"T": "2m"}).graph.nodes
+    assert node.config.timeout == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "0s", "2 weeks", "2x", "h", "[1]", ".inf", "36501d", "true"])
+def test_a_wrong_duration_is_an_error_with_its_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text(HUMAN.replace("TIMEOUT", text), encoding="utf-8")
+    (found,) = roundel.check(file, {})[1].diagnostics
+    assert (found.code, found.line, found.column) == ("wrong-type", 5, 25)
+    assert "or a text such as 90s, 30m, 2h or 3d" in found.message
+
+
+HUMAN = """graph:
+  nodes:
+    - id: Boss
+      type: human
+      config: {timeout: TIMEOUT, default: "no"}
+  start: Boss
+  end: Boss
+"""
+
+
+def test_default_answers_are_text_or_a_mapping() -> None:
+    def check(**config: Any) -> list[str]:
+        node = {"id": "A", "type": "human", "config": config}
+        found = roundel.check({"graph": {"nodes": [node], "start": "A", "end": "A"}})[1].diagnostics
+        return [f"{item.severity} {item.message}" for item in found]
+
+    assert check(timeout="2h", default="") == check(timeout=3, default={"approved": False}) == []
+    (wrong,) = check(timeout="2h", default=7)
+    assert wrong == "error 'default' of a human node must be text or a mapping, not 7"
+    assert check(default="no") == ["warning 'default' has no effect without 'timeout'"]
 
 
 VECTORS = {"model": "small", "params": {"dimensions": 256, "use_chunking": True}}

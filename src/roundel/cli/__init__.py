@@ -36,6 +36,7 @@ COMMANDS = {
     "pause": "Pause a run.",
     "stop": "Stop a run.",
     "answer": "Answer a question of a run.",
+    "lock": "Lock a run.",
     "unlock": "Unlock a run.",
     "fork": "Start a new run from a point of an old one.",
     "replay": "Compare a run with another workflow or other limits.",
@@ -49,7 +50,7 @@ COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("fork", "replay", "retry"), "run"),
     **dict.fromkeys(("check", "show", "forecast", "schema"), "workflows"),
-    **dict.fromkeys(("resume", "pause", "stop", "answer", "unlock"), "control"),
+    **dict.fromkeys(("resume", "pause", "stop", "answer", "lock", "unlock"), "control"),
     **dict.fromkeys(("log", "prune"), "runs"),
 }
 """The modules of commands that share one; every other command has a module with its own name."""

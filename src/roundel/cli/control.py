@@ -1,4 +1,4 @@
-"""`roundel resume`, `pause`, `stop`, `answer` and `unlock`: the commands that control a stored run.
+"""`roundel resume`, `pause`, `stop`, `answer`, `lock` and `unlock`: the commands that control a stored run.
 
 `resume`, `answer` and `unlock` execute the run in this process, unless another process executes it
 already; then that process applies the control request, and this command only reports it.
@@ -13,12 +13,13 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import suggest
-from roundel.cli.options import limit_option, parse_limits, run_argument
+from roundel.cli.options import data_option, limit_option, parse_limits, run_argument
 from roundel.cli.output import console, echo
 from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
 from roundel.hosts.control import UnclearAnswer
@@ -26,6 +27,7 @@ from roundel.hosts.engine import Attach
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.unlock import CHECKS, UnlockRefused
 from roundel.runs.runs import Runs
+from roundel.workflow.message import Message, data_text
 
 
 @click.command("resume")
@@ -86,6 +88,7 @@ def stop_command(run: str, reason: str, place: str | None) -> None:
 @click.command("answer")
 @run_argument
 @click.argument("text", required=False, metavar="[TEXT|-]")
+@data_option("Structured fields of the answer, as a JSON object.")
 @click.option(
     "--at", "address", default="", metavar="ADDRESS", help="The question to answer, if there are several."
 )
@@ -93,21 +96,29 @@ def stop_command(run: str, reason: str, place: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def answer_command(
-    run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None
+    run: str,
+    text: str | None,
+    data: dict[str, Any] | None,
+    address: str,
+    no_run: bool,
+    as_json: bool,
+    place: str | None,
 ) -> None:
     """Answer a question of a run, and resume the run here, unless another process executes it.
 
     RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input.
-    Without it you are asked in a terminal; elsewhere the open questions are shown. Output and exit codes
-    are those of `roundel run`.
+    Without it, and without --data, you are asked in a terminal; elsewhere the open questions are shown.
+    Output and exit codes are those of `roundel run`.
     """
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+    elif text is None and data is not None:
+        text = data_text(data)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
         if text is not None:
-            return await _answer(runs, run_id, text, address, no_run, as_json)
+            return await _answer(runs, run_id, Message(text, "user", data), address, no_run, as_json)
         if is_interactive() and not (address or no_run or as_json):
             row = await runs.row(run_id)
             # Once it is resumed here, the run asks in this terminal.
@@ -135,16 +146,18 @@ async def _show(runs: Runs, run_id: str) -> None:
     suggest("answer", run_id, "TEXT", *at)
 
 
-async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool, as_json: bool) -> int:
+async def _answer(
+    runs: Runs, run_id: str, message: Message, address: str, no_run: bool, as_json: bool
+) -> int:
     async def answer(attach: Attach | None = None) -> RunRow:
         try:
-            return await runs.answer(run_id, text, at=address, exact=True, execute=attach)
+            return await runs.answer(run_id, message, at=address, exact=True, execute=attach)
         except UnclearAnswer as error:  # for a tool approval, a typing error must not count as a refusal
             raise click.UsageError(str(error)) from None
 
     row = await runs.row(run_id)
-    # An answer does not end a pause; the run continues when it is resumed.
-    if not (no_run or row.owner or row.status == "paused"):
+    # An answer ends neither a pause nor a lock; the run continues when it is resumed or unlocked.
+    if not (no_run or row.owner or row.status in ("paused", "suspended_locked")):
         return await execute(runs, answer, as_json)
     await answer()
     if row.owner:
@@ -152,6 +165,32 @@ async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool
     else:
         echo("answered")
     return 0
+
+
+@click.command("lock")
+@run_argument
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="Why the run must not continue; stored with it."
+)
+@click.option("--by", default="", metavar="NAME", help="Who locks it; by default, your user name.")
+@store_option
+def lock_command(run: str, reason: str, by: str, place: str | None) -> None:
+    """Lock a run: calls in flight finish and their results are stored, nothing new starts until an unlock.
+
+    RUN is an id, the beginning of one, or `last`. Unlike a pause, it takes a reason and three confirmations
+    to let the run continue (roundel unlock).
+    """
+    if not reason.strip():
+        raise click.UsageError("--reason takes a text that says why the run is locked")
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        await runs.lock(run_id, reason, by=_user_name(by))
+        suggest("unlock", run_id)
+        locked = (await runs.row(run_id)).status == "suspended_locked"
+        echo(f"run {run_id} is locked" if locked else f"run {run_id} locks when its calls in flight are done")
+
+    with_runs(place, work)
 
 
 QUESTIONS = {

@@ -131,10 +131,16 @@ def _after_round(node: NodePlan, rest: str) -> str | None:
 EXCERPT = 100
 _TEXTS = {
     "breaker_unlocked": ("unlocked", "reason"),
-    "human_input_received": ("answered", "text"),
     "warning": ("warning", "message"),
 }
 """Events of which one text is shown: the word before it, and its field."""
+_ACTIONS = {
+    "default": "the default is the answer",
+    "port": "takes the port timeout",
+    "failed": "the node fails",
+    "rejected": "the call is rejected",
+}
+"""What happens instead of an answer, by the `action` of `human_input_timeout`."""
 
 
 def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
@@ -151,19 +157,19 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
         return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
     if kind == "tool_call":
         return _tool_line(address, data)
-    if kind == "human_input_required":
-        question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
-        return f"{address}  asks  {excerpt(question)}".rstrip()
+    if kind.startswith("human_input_"):
+        return _question_line(kind, address, data)
     if kind == "limit_reached":
         reached = (
             f"no known price of {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
         )
         return f"{address}  limit reached  {reached}"
     if kind == "breaker_tripped":
-        return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}"
+        why = f": {excerpt(data['reason'])}" if "reason" in data else ""
+        return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}{why}".lstrip()
     if kind in _TEXTS:
         word, field = _TEXTS[kind]
-        return f"{address}  {word}  {excerpt(data.get(field, ''))}".rstrip()
+        return f"{address}  {word}  {excerpt(data.get(field, ''))}".strip()
     if kind == "progress":
         return f"{address}  progress  {excerpt(report_text(data))}"
     if kind == "memory_error":
@@ -171,6 +177,16 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     if kind == "score_regression":
         return f"{address}  score fell  from {data['previous']} to {data['score']}"
     return None
+
+
+def _question_line(kind: str, address: str, data: dict[str, Any]) -> str:
+    if kind == "human_input_received":
+        return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
+    if kind == "human_input_timeout":
+        return f"{address}  not answered in time  {_ACTIONS.get(data['action'], data['action'])}"
+    question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
+    asked = f"{address}  asks  {excerpt(question)}".rstrip()
+    return f"{asked}  (answer before {data['deadline']})" if "deadline" in data else asked
 
 
 def _node_line(address: str, data: dict[str, object]) -> str | None:

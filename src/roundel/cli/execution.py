@@ -258,6 +258,8 @@ class _LiveDisplay(_Display):
             echo(styled(f"failed: {result.error}", fg="red"))
         elif result.status == "waiting" and not self._stored:
             echo("waiting for a person: run it in a terminal, or give the answer in a script")
+        elif result.status == "waiting" and "deadline" in result.summary:
+            echo(f"answer before {result.summary['deadline']}")
         elif result.status == "stopped":
             echo("stopped")
 

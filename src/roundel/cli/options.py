@@ -6,10 +6,11 @@ the methods: only a shell needs it.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -85,6 +86,23 @@ def _number(name: str, value: str) -> float:
         kind = "a number" if name in ("cost_usd", "seconds") else "a whole number"
         raise click.UsageError(f"--limit {name} takes {kind} above 0")
     return number
+
+
+def data_option(help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option `--data` of a command that sends a message."""
+    return click.option("--data", "data", metavar="JSON", callback=_parse_data, help=help)
+
+
+def _parse_data(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"--data takes a JSON object, and this is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise click.UsageError("""--data takes a JSON object, for example '{"approved": true}'""")
+    return data
 
 
 T = TypeVar("T")

@@ -360,6 +360,7 @@ class Progress:
             "loop_exit": self._on_loop_exit,
             "human_input_required": self._on_question,
             "human_input_received": self._on_answer,
+            "human_input_timeout": self._on_answer,
             "tool_call": self._on_tool_call,
             "token_stream": self._agents.on_tokens,
             "progress": self._on_report,

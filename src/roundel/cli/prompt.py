@@ -28,6 +28,7 @@ from rich.text import Text
 from roundel.cli.output import one_line, printable
 from roundel.cli.signals import interrupts
 from roundel.hosts.control import Question
+from roundel.kernel.events import stamp
 from roundel.kernel.state import Lock
 from roundel.nodes.agent_conversation import approval_answer_problem
 from roundel.workflow.message import Message
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
 def evidence(lock: Lock) -> Group:
     """Why a run is locked: the limit or the trigger, its figures, and the last messages."""
-    what = Text.assemble(("locked", "bold red"), f": {one_line(str(lock))}, at {one_line(lock.address)}")
+    place = f", at {one_line(lock.address)}" if lock.address else ""
+    what = Text.assemble(("locked", "bold red"), f": {one_line(str(lock))}{place}")
     return Group(what, *_figures(dict(lock.evidence)))
 
 
@@ -177,6 +179,8 @@ def question_panel(question: Question, hint: str = "") -> Panel:
     """A question of a run with the messages that it is about, or with the tool call to approve."""
     title = Text(one_line(question.address), "bold yellow")
     parts = _question_parts(question) if question.tool is None else _tool(question.prompt, question.tool)
+    if question.deadline is not None:
+        parts = [*parts, Text(f"answer before {stamp(question.deadline)}", "yellow")]
     below = Text(hint, "dim") if hint else None
     return Panel(Group(*parts), title=title, title_align="left", subtitle=below, subtitle_align="right")
 

@@ -18,6 +18,7 @@ from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
     WorkflowPath,
+    data_option,
     file_argument,
     limit_option,
     parse_limits,
@@ -45,12 +46,13 @@ from roundel.runs.forking import Difference
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow, with_group, with_limits
-from roundel.workflow.message import Message
+from roundel.workflow.message import Message, data_text
 
 
 @click.command("run")
 @file_argument
 @click.option("--input", "-i", "text", metavar="TEXT|-", help="The input; - reads standard input.")
+@data_option("Structured fields of the input, as a JSON object.")
 @click.option(
     "--script",
     "script_file",
@@ -69,6 +71,7 @@ from roundel.workflow.message import Message
 def run_command(
     file: str,
     text: str | None,
+    data: dict[str, Any] | None,
     script_file: str | None,
     record_file: str | None,
     as_json: bool,
@@ -97,7 +100,7 @@ def run_command(
         recorder = _recorder(record_file, script_file)
         script = _load_script(script_file, plan)
         runs = Runs() if not_stored else open_runs(place)
-        message = Message(_input(text, workflow))
+        message = Message(_input(text, workflow, data), data=data)
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         suggest_check(file)
@@ -168,10 +171,13 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
     return recorder
 
 
-def _input(text: str | None, workflow: Workflow) -> str:
-    """The input: from the option, from standard input for `-`, or from a person in a terminal."""
+def _input(text: str | None, workflow: Workflow, data: dict[str, Any] | None) -> str:
+    """The input: from the option, from standard input for `-`, from a person in a terminal, or the data as
+    text."""
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
+    if text is None and data is not None:
+        return data_text(data)
     if text is None and is_interactive():
         if workflow.graph.initial_instruction:
             echo(workflow.graph.initial_instruction)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
@@ -91,7 +92,21 @@ def _as_data(row: RunRow) -> dict[str, Any]:
         "parent": row.parent or None,
         "forked_at": row.forked_at or None,
         "kept": row.pruned or "all",
+        "deadline": _deadline(row),
     }
+
+
+def _deadline(row: RunRow) -> str | None:
+    """The time before which a question of the run has to be answered, if there is one."""
+    return None if row.summary is None or row.status == "running" else row.summary.get("deadline")
+
+
+def _status(row: RunRow, now: float) -> str:
+    deadline = _deadline(row)
+    if deadline is None or row.status not in ("waiting", "paused"):
+        return row.status
+    left = datetime.fromisoformat(deadline).timestamp() - now
+    return f"{row.status}, {format_span(left) + ' left' if left > 0 else 'overdue'}"
 
 
 def _rounds(row: RunRow) -> int | None:
@@ -121,7 +136,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
         table.add_row(
             Text(row.id, "bold"),
             Text(one_line(row.name)),
-            Text(row.status, COLOURS.get(row.status, "")),
+            Text(_status(row, now), COLOURS.get(row.status, "")),
             "" if rounds is None else f"{rounds:,}",
             format_age(now - row.created),
             format_age(now - row.updated),
@@ -132,10 +147,13 @@ def _print_table(rows: list[RunRow], now: float) -> None:
 
 def format_age(seconds: float) -> str:
     """`12 s ago`, `5 min ago`, `3 d ago`."""
-    for size, unit in UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "now"
+    return f"{format_span(seconds)} ago" if seconds >= 1 else "now"
+
+
+def format_span(seconds: float) -> str:
+    """`12 s`, `5 min`, `3 d`."""
+    size, unit = next((pair for pair in UNITS if seconds >= pair[0]), UNITS[-1])
+    return f"{int(seconds // size)} {unit}"
 
 
 INSIDE = ("/", ".", "[", "#")

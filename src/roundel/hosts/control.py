@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from roundel.journal.store import Claim, ControlRequest, Fenced, RequestKind, Store, StoreError
 from roundel.kernel.commands import Ask
-from roundel.kernel.facts import Answered, Fact, Paused, Resumed, Retried, Stopped, Unlocked
+from roundel.kernel.facts import Answered, Fact, Locked, Paused, Resumed, Retried, Stopped, Unlocked
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptLine
 from roundel.nodes.agent_conversation import approval_answer_problem
@@ -44,6 +44,8 @@ class Question(Struct, frozen=True):
     inputs: tuple[Message, ...]
     tool: dict[str, Any] | None = None
     """The name and arguments of a tool call that a person has to approve."""
+    deadline: float | None = None
+    """The time before which it has to be answered; None if there is none."""
 
 
 AskHandler = Callable[[Question], Awaitable[str | Message]]
@@ -114,7 +116,9 @@ def make_question(plan: Plan, ask: Ask) -> Question:
     """A question for people: that of a tool approval, or the description of a human node."""
     node = plan.sites[ask.site]
     about = ask.about or {"prompt": getattr(node.config, "description", "")}
-    return Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
+    return Question(
+        ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"), deadline=ask.deadline
+    )
 
 
 class _Request(Struct, frozen=True, omit_defaults=True):
@@ -160,6 +164,13 @@ class UnclearAnswer(StoreError):
     """The answer to a tool approval is neither consent, refusal nor other arguments."""
 
 
+class Lock(_Request, frozen=True, tag="lock"):
+    """Trips the breaker: lets the calls in flight finish, and starts nothing new until an unlock."""
+
+    reason: str
+    by: str = ""
+
+
 class Unlock(_Request, frozen=True, tag="unlock"):
     """Unlocks a run that has met a limit (kernel/unlock.py)."""
 
@@ -172,13 +183,14 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-RunRequest = Pause | Resume | RetryRun | Stop | Answer | Unlock
+RunRequest = Pause | Resume | RetryRun | Stop | Answer | Lock | Unlock
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
     "retry": RetryRun,
     "stop": Stop,
     "answer": Answer,
+    "lock": Lock,
     "unlock": Unlock,
 }
 
@@ -196,6 +208,8 @@ def to_fact(request: RunRequest, now: float) -> Fact:
         return Stopped(request.reason or "stopped", now)
     if isinstance(request, Answer):
         return Answered(request.address, request.message, now)
+    if isinstance(request, Lock):
+        return Locked(request.reason, request.by, now)
     return Unlocked(
         request.reason,
         request.by,
@@ -211,14 +225,22 @@ def to_fact(request: RunRequest, now: float) -> Fact:
 def resolve_request(request: RunRequest, state: Run) -> RunRequest:
     """Checks a request against the state of its run, and adds the address of the question to an answer.
 
-    StoreError if the run asks no such question, the answer does not fit, or a run is to be unlocked that
-    is not locked. The kernel refuses such facts, too; here the text can say what to do instead."""
+    StoreError if the run asks no such question, the answer does not fit, a run is to be unlocked that is
+    not locked, or to be locked that is locked or over. The kernel refuses such facts, too; here the text can
+    say what to do instead."""
     if isinstance(request, RetryRun) and state.status != "failed":
         raise StoreError(
             f"run {state.run_id} has not failed, so there is nothing to retry; it is {state.status}"
         )
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
+    if isinstance(request, Lock):
+        if not request.reason.strip():
+            raise StoreError("to lock a run takes a reason")
+        if state.over:
+            raise StoreError(f"run {state.run_id} is over: it is {state.status}")
+        if state.lock is not None:
+            raise StoreError(f"run {state.run_id} is locked already: {state.lock}")
     if not isinstance(request, Answer):
         return request
     question = find_question(request.address, state)

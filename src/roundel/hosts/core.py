@@ -12,6 +12,7 @@ distributed engine. `HostCore` is that part, in the manner of a sans-I/O protoco
 | REBUILD                             | rebuilds the log's damaged state               | `on_rebuilt`   |
 | YIELD                               | lets other tasks use the event loop            |                |
 | WAIT                                | waits until `on_result` or `request` is called |                |
+|                                     | or `next_due()`, and calls `on_time` then      |                |
 | IDLE                                | stops: nothing will happen by itself any more  |                |
 
 A second host would be a second place for the order of these decisions to be wrong. Without I/O they can
@@ -30,7 +31,13 @@ who requested a pause and got an answer finds the run paused even if the process
 
 *Results in order of arrival.* The kernel's trace does not depend on it, but people who follow a run do.
 
-*Idle* means: the run is over, or only people can make it continue and nobody here can ask them.
+*Idle* means: the run is over, or only people can make it continue and nobody here can ask them. A run
+whose next question expires within SHORT_WAIT seconds is not idle: it would have to be resumed at once.
+
+*Deadlines* are facts, and need a clock only to be noticed. `next_due` says when the host has to look at the
+clock again, and `on_time` records what is due by then. An answer counts if its own time is before the
+deadline, however late the host gets to it; after the deadline it is dropped, whether or not the host has
+noticed yet.
 
 *Addresses identify effects.* At most one effect is in flight at an address. A result that arrives after
 its effect was cancelled is dropped by the host, since the effect is not in `in_flight` any more.
@@ -63,22 +70,25 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
     EdgesEvaluated,
+    Expired,
     Fact,
     Failed,
     Finished,
     Intercepted,
     Paused,
     Stopped,
+    TimeUp,
     Waited,
     mask_fact,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
+from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
 
-CALL_RESULTS = (Finished, Answered, EdgesEvaluated, Intercepted)
+CALL_RESULTS = (Finished, Answered, Expired, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot apply one, the call has failed."""
 
 
@@ -209,6 +219,10 @@ MAX_CALLS_BEFORE_YIELD = 200
 pure nodes never suspends by itself: without a limit no other run, timer or signal would be served."""
 
 
+SHORT_WAIT = 60.0
+"""Seconds for which a run that only waits for people stays here, if a question expires by then."""
+
+
 class Action(Enum):
     """What `next()` returns besides commands."""
 
@@ -277,14 +291,16 @@ class HostCore:
         """Effects that the host has started, by address."""
         self.questions: set[str] = set()
         """Addresses where a person has to answer, whether or not the question is in flight here."""
+        self.deadlines: dict[str, float] = {}
+        """The deadlines of open questions, by address."""
         self.settled: list[SettledRequest] = []
         """The host removes these and informs those who made the requests."""
         self._commands: deque[Command] = deque()
         """Commands of the kernel that were not started yet."""
         self._results: deque[Fact] = deque()
         """Results that were not applied yet, in order of arrival."""
-        self._requests: deque[tuple[Fact, object]] = deque()
-        """Control requests that were not applied yet, each with its token."""
+        self._requests: deque[tuple[Fact, object | None]] = deque()
+        """Control requests that were not applied yet, each with its token; None for a deadline."""
         self._applied: list[object] = []
         """The tokens of requests that the next commit settles."""
         self._damage: _Damage | None = None
@@ -300,6 +316,10 @@ class HostCore:
         """The result of the effect at an address."""
         del self.in_flight[address]
         self.questions.discard(address)
+        if self.deadlines:
+            deadline = self.deadlines.pop(address, None)
+            if deadline is not None and fact.time >= deadline:
+                fact = Expired(address, fact.time)
         self._results.append(fact)
 
     def on_unanswered(self, address: str) -> None:
@@ -309,6 +329,31 @@ class HostCore:
     def request(self, fact: Fact, token: object) -> None:
         """Queues a control request; its token appears in `settled` later."""
         self._requests.append((fact, token))
+
+    def next_due(self) -> float | None:
+        """When the host has to call `on_time`, at the latest; None if there is nothing to wait for."""
+        due = min(self.deadlines.values()) if self.deadlines else None
+        state = self._log.state
+        has_limit = state.deadline < NO_TIME_LIMIT and state.lock is None
+        if has_limit and (due is None or state.deadline < due) and self._works():
+            return state.deadline
+        return due
+
+    def _works(self) -> bool:
+        """Whether anything but questions is in flight, so that time counts."""
+        return any(effect.__class__ is not Ask for effect in self.in_flight.values())
+
+    def on_time(self) -> bool:
+        """Queues what is due by now, like a request that nobody waits for. Whether there was anything."""
+        now, state = self._effects.now(), self._log.state
+        due: list[Fact] = []
+        for address in [address for address, deadline in self.deadlines.items() if deadline <= now]:
+            del self.deadlines[address]
+            due.append(Expired(address, now))
+        if state.deadline <= now and state.lock is None and self._works():
+            due.append(TimeUp(now))
+        self._requests.extend((fact, None) for fact in due)
+        return bool(due)
 
     def settle_on_commit(self, token: object) -> None:
         """A request that the host applies itself, such as a stop; settled by the next commit."""
@@ -328,6 +373,7 @@ class HostCore:
             text = f"the run could not take it: {self._effects.describe(damage.error)}"
             self.settled.append(SettledRequest(damage.token, text))
         elif isinstance(damage.fact, CALL_RESULTS):
+            self._commands.append(Cancel(damage.fact.address))  # an expired question may still be asked
             failure_fact = self._effects.failure_fact(damage.fact.address, damage.error)
             text = f"the run could not take its result: {failure_fact.error}"
             self._commands.extend(self._log.record(msgspec.structs.replace(failure_fact, error=text)))
@@ -430,12 +476,24 @@ class HostCore:
         if log.has_uncommitted:
             return Action.COMMIT  # write ahead: the fact that caused this effect has to be durable
         self._commands.popleft()
-        if not is_call and command.__class__ is Ask and effects.needs_person(command):
-            self.questions.add(command.address)
-            if not effects.can_ask:
-                return None  # not in flight, so the run becomes idle; a control request may answer later
+        if command.__class__ is Ask and not self._may_ask(command):
+            return None
         self.in_flight[command.address] = command
         return command
+
+    def _may_ask(self, ask: Ask) -> bool:
+        """Registers a question; whether it is to be asked here."""
+        if ask.deadline is not None:
+            self.deadlines[ask.address] = ask.deadline
+            # It may have passed while no process executed the run: nobody has to be asked any more.
+            if ask.deadline <= self._effects.now():
+                self.on_time()
+                return False
+        if self._effects.needs_person(ask):
+            self.questions.add(ask.address)
+            # Not in flight otherwise, so the run becomes idle; a control request may answer later.
+            return self._effects.can_ask
+        return True
 
     def _next_when_idle(self) -> Action | None:
         """What the host does if all queues are empty and everything is committed; None if there is
@@ -449,9 +507,13 @@ class HostCore:
             if state.status == "running":
                 self._commands.extend(self._log.record(Waited(self._effects.now())))
                 return None
-            if not self.in_flight or state.status == "paused":
+            if state.status in ("paused", "suspended_locked") or not (self.in_flight or self._expires_soon()):
                 return Action.IDLE
         return Action.WAIT
+
+    def _expires_soon(self) -> bool:
+        due = self.next_due()
+        return due is not None and due <= self._effects.now() + SHORT_WAIT
 
     def _apply_result(self, fact: Fact) -> None:
         """Applies a result; its commands are queued behind those of results before it."""
@@ -460,13 +522,14 @@ class HostCore:
         except BaseException as error:
             self._note_damage(fact, error, None)
 
-    def _apply_request(self, fact: Fact, token: object) -> None:
+    def _apply_request(self, fact: Fact, token: object | None) -> None:
         """Applies a control request. One that the run does not allow is settled at once: nothing has to
         be committed for a refusal."""
         try:
             self._commands.extend(self._log.record(fact))
         except IllegalFact as error:
-            self.settled.append(SettledRequest(token, f"{error}; it is {self._log.state.status}"))
+            if token is not None:  # else an answer came before the deadline, or the call has just ended
+                self.settled.append(SettledRequest(token, f"{error}; it is {self._log.state.status}"))
             return
         except Exception as error:
             self._note_damage(fact, error, token)
@@ -475,7 +538,8 @@ class HostCore:
         # queue, since what follows from the answer may start another effect at the same address.
         if isinstance(fact, Answered):
             self._commands.appendleft(Cancel(fact.address))
-        self._applied.append(token)
+        if token is not None:
+            self._applied.append(token)
         if self._log.journal is None:
             self.on_committed()
 
@@ -490,6 +554,7 @@ class HostCore:
         """Forgets the effect at an address; whether the host has to cancel it. The effect may have
         finished just before: then its result, which is still queued, is dropped."""
         self.questions.discard(address)
+        self.deadlines.pop(address, None)
         for fact in [fact for fact in self._results if getattr(fact, "address", None) == address]:
             self._results.remove(fact)
         return self.in_flight.pop(address, None) is not None
@@ -526,7 +591,7 @@ class HostCore:
 
     def refuse_requests(self, reason: str) -> None:
         """Settles every request that is left."""
-        tokens = [*self._applied, *(token for _, token in self._requests)]
+        tokens = [*self._applied, *(token for _, token in self._requests if token is not None)]
         if self._damage is not None and self._damage.token is not None:
             tokens.append(self._damage.token)  # the run could not be rebuilt
         self._applied, self._damage = [], None

@@ -12,6 +12,10 @@ Then the task that brings the request applies it (`_apply_pending_requests`), un
 driver acquires before it continues. So at any time at most one task works through the core's actions,
 and the run does not continue before the request is committed.
 
+*Deadlines.* One timer per run looks at the clock when the core says so (`_set_timer`), at least every
+TIMER_SLICE seconds: the time of a timer stands still while the machine is suspended. What is due is
+applied like a request, by a task of its own if the driver awaits a call in place.
+
 *How a run ends early.* Three things cancel the driver's task: an interrupt (`interrupt`), a stop
 request, and the loss of the run to another process (`on_lost`). The task belongs to the driver alone, so
 every cancellation of it is one of these, or a cancellation by the caller of the run, which LocalEngine
@@ -41,6 +45,9 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Finished, Outcome
 from roundel.nodes.services import outcome_of
 from roundel.nodes.user_code import current_address
+
+TIMER_SLICE = 30.0
+"""The most seconds after which the timer of a run looks at the clock again."""
 
 
 class Driver:
@@ -79,6 +86,11 @@ class Driver:
         """`stop` has begun; what would cancel the run now comes too late."""
         self._lost_error: Exception | None = None
         """Why this process must not, or cannot, write the run any more; the first reason counts."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        """When the timer is due, by the clock of the run."""
+        self._expiring: set[asyncio.Task[None]] = set()
+        """Tasks that apply what is due while the driver awaits a call in place."""
         self._host_error: BaseException | None = None
         """The host itself failed in the task of an effect. `_wait` raises it in the driver's task: left
         in the task of the effect, the driver would wait for its result for ever."""
@@ -119,7 +131,8 @@ class Driver:
         return action is not Action.IDLE
 
     async def _wait(self) -> None:
-        """Waits until an effect has finished or a request has arrived."""
+        """Waits until an effect has finished, a request has arrived or a deadline has passed."""
+        self._set_timer()
         await self._wake.wait()
         # There is no await between here and the next look at the core's queues, so no wake-up is lost.
         # Several that arrived together are one: `next` works through all of them.
@@ -132,6 +145,8 @@ class Driver:
 
         The fast path of a run with one agent at a time: each of its steps passes through here, so local
         variables and comparisons of classes replace attribute lookups and `isinstance`."""
+        if self._timer is None:
+            self._set_timer()
         core, log, executor, task = self._core, self._log, self._executor, self._task
         behaviours, now = executor.behaviours, executor.now
         following: Call | None = call
@@ -191,6 +206,43 @@ class Driver:
                 await self._do_action(action)
         # The driver would do this only after its call, which may take an hour.
         self._settle()
+        self._set_timer()
+
+    # Deadlines.
+
+    def _set_timer(self) -> None:
+        """Makes the timer fire when the next deadline passes, unless it fires earlier anyway."""
+        due = self._core.next_due()
+        if due is None or (self._timer is not None and self._due <= due):
+            return
+        self._cancel_timer()
+        self._due = due
+        delay = max(0.0, due - self._executor.now())
+        self._timer = self._loop.call_later(min(delay, TIMER_SLICE), self._on_timer)
+
+    def _on_timer(self) -> None:
+        """Applies what is due, and sets the timer again."""
+        self._timer = None
+        if self._core.on_time():
+            self._wake.set()
+            if self._in_place:
+                task = self._loop.create_task(self._apply_due())
+                self._expiring.add(task)
+                task.add_done_callback(self._expiring.discard)
+        self._set_timer()
+
+    async def _apply_due(self) -> None:
+        if not self._in_place:
+            return  # the call has ended meanwhile, so the driver applies it
+        try:
+            await self._apply_pending_requests()
+        except Exception as error:  # the commit failed, and the driver has to learn of it
+            self.on_lost(error)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _start(self, effect: Effect) -> None:
         """Starts a task for an effect. The core has the effect in `in_flight` already."""
@@ -338,6 +390,7 @@ class Driver:
         The caller shields it from further cancellation (run_shielded): a run that is left `running` with
         no process behind it looks like a crash."""
         self._stopping = True
+        self._cancel_timer()
         # A requester may be in the middle of its commit, in its own task.
         async with self._request_lock:
             await self._cancel_tasks()
@@ -370,12 +423,13 @@ class Driver:
     async def close(self) -> None:
         """Cancels what is left, and refuses open requests, so that no requester waits for ever."""
         self._task = None  # first, so that `request` queues nothing behind the last look below
+        self._cancel_timer()
         await self._cancel_tasks()
         self._core.refuse_requests(str(self._lost_error or f"the run is {self._log.state.status}"))
         self._settle()
 
     async def _cancel_tasks(self) -> None:
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._expiring]
         self._tasks.clear()
         for task in tasks:
             task.cancel()
@@ -391,6 +445,7 @@ _LEVELS = {
     "loop_round": logging.INFO,
     "loop_exit": logging.INFO,
     "human_input_required": logging.INFO,
+    "human_input_timeout": logging.WARNING,
     "limit_reached": logging.WARNING,
     "end_not_reached": logging.WARNING,
     "warning": logging.WARNING,

@@ -34,7 +34,16 @@ from typing import Any
 
 import msgspec
 
-from roundel.hosts.control import Answer, Resume, RunRequest, Stop, encode_request, resolve_request, to_fact
+from roundel.hosts.control import (
+    Answer,
+    Lock,
+    Resume,
+    RunRequest,
+    Stop,
+    encode_request,
+    resolve_request,
+    to_fact,
+)
 from roundel.hosts.engine import (
     Attach,
     Attachment,
@@ -57,7 +66,7 @@ from roundel.hosts.stored_run import (
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Claim, Store, StoreError
 from roundel.journal.waiting import run_shielded
-from roundel.kernel.facts import Fact, Resumed, mask_fact
+from roundel.kernel.facts import Fact, Locked, Resumed, mask_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import script_from
@@ -240,8 +249,11 @@ class LocalEngine:
         # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
         if row.owner and await self._forward(run_id, request):
             return executed
-        if row.status == "paused" and not isinstance(request, Resume):
-            execute = None  # the run was paused by a person; an answer does not end the pause
+        # The run was paused by a person, or locked; an answer does not let it continue.
+        if (row.status == "paused" and not isinstance(request, Resume)) or (
+            row.status == "suspended_locked" and isinstance(request, Answer)
+        ):
+            execute = None
         # From here on the request races with other processes that want the run, too: the claim decides.
         try:
             claim = await store.claim(run_id)
@@ -269,19 +281,18 @@ class LocalEngine:
         owner: `withdraw` succeeds only while the request is open, so its result decides."""
         store = self.store
         # Checked here as well: the owner could refuse a wrong answer only with a plain text.
-        if isinstance(request, Answer):
+        if isinstance(request, (Answer, Lock)):
             request = resolve_request(request, (await open_run(store, run_id)).state)
         number = await store.request(run_id, request.kind, await self._mask_request(run_id, request))
         try:
             outcome = await self._wait_for_outcome(run_id, number)
         except TimeoutError:
-            if not isinstance(request, Stop):
-                await store.withdraw(number)
-                raise StoreError(
-                    f"the process that executes run {run_id} did not answer within {REQUEST_SECONDS:g} "
-                    "seconds; try again, or stop the run, which needs no answer"
-                ) from None
             if await store.withdraw(number):
+                if not isinstance(request, Stop):
+                    raise StoreError(
+                        f"the process that executes run {run_id} did not answer within {REQUEST_SECONDS:g} "
+                        "seconds; try again, or stop the run, which needs no answer"
+                    ) from None
                 # The fence of this claim stops the old owner at its next append, if it is still alive.
                 await self._apply(await store.claim(run_id, force=True), request)
                 return True
@@ -329,6 +340,8 @@ class LocalEngine:
             assert opened.pinned is not None
             now = max(self._clock(), state.since)  # the time of a run never goes back
             fact = mask_fact(to_fact(resolve_request(request, state), now), available_secrets(opened.pinned))
+            if isinstance(fact, Locked):  # nobody makes the calls that are in flight
+                fact = msgspec.structs.replace(fact, abandoned=True)
             try:
                 step(state, fact)
             except IllegalFact as error:

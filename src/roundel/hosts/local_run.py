@@ -25,7 +25,7 @@ from roundel.hosts.core import Observer, RunLog
 from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
-from roundel.hosts.services import NodeServices, monotonic, uses_memory
+from roundel.hosts.services import NodeServices, monotonic, steady, uses_memory
 from roundel.hosts.stored_run import new_run_id
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Store, StoreError
@@ -181,7 +181,8 @@ class LocalRun:
     def _set_clock(self, last: float) -> None:
         """Makes the clock of the run begin at the time of its last fact: the clock of this machine may
         be behind the one that wrote it."""
-        self._services.now = monotonic(self._clock, last)
+        own = self._clock is time.time
+        self._services.now = steady(last) if own else monotonic(self._clock, last)
 
     async def _execute(
         self, begin: Callable[[], list[Command]], opened: asyncio.Future[None] | None = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,10 +196,32 @@ def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], flo
 
     def now() -> float:
         nonlocal last
-        time = clock()
-        if time > last:  # noqa: PLR1730 (called with each fact, and `max` takes longer)
-            last = time
+        read = clock()
+        if read > last:  # noqa: PLR1730 (called with each fact, and `max` takes longer)
+            last = read
         return last
+
+    return now
+
+
+def steady(
+    last: float = 0.0,
+    wall: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+) -> Callable[[], float]:
+    """The clock of this machine, as a clock that never goes back and never stands still.
+
+    If the wall clock is set back, or is behind `last`, time goes on from where it was: a deadline must not
+    wait until the wall clock is there again. If the wall clock is ahead, because the machine was suspended or
+    the clock was set forward, it counts."""
+    ahead = last - elapsed()
+
+    def now() -> float:
+        nonlocal ahead
+        ticks = elapsed()
+        difference = wall() - ticks
+        ahead = max(ahead, difference)
+        return ticks + ahead
 
     return now
 

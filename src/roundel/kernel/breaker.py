@@ -1,4 +1,5 @@
-"""The breaker: locks a run whose loop is dead, whose tokens surge, or that takes too long.
+"""The breaker: locks a run whose loop is dead, whose tokens surge, that takes too long, or that a person
+locks.
 
 A lock does not end the run: calls in flight finish, nothing new begins, and a person can unlock it
 (unlock.py). `lock` serves all limits, also caps and budgets; `trip` adds the evidence and the event of
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from roundel.kernel.dead_loop import SHOWN, LoopHistory, StaleMessages, Utterance, repetitions
-from roundel.kernel.state import TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
+from roundel.kernel.state import TIMEOUT, TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards
@@ -55,7 +56,7 @@ def lock(
 
 Figures = dict[str, Any]
 Place = tuple[str, str]
-"""A node id and an address."""
+"""A node id and an address; empty for the run as a whole."""
 FIRST_CALLS = 3
 """The number of calls whose average gives the size of a call."""
 MOST_CALLS = 1000
@@ -112,12 +113,16 @@ def check_time(run: Run, execution: Execution) -> None:
     """Trips if the run has worked for too long. `step` calls it when a fact arrives after the
     deadline."""
     if run.worked > run.time_limit:
-        allowed = run.plan.time_limit
-        figures = {"seconds": round(run.worked, 1), "limit": allowed}
-        trip(run, "timeout", (execution.node.id, execution.address), figures, {})
-        # The same time again after an unlock. Granted now, since calls in flight still report after the
-        # trip.
-        run.allow(run.worked + allowed)
+        trip_time(run, execution)
+
+
+def trip_time(run: Run, execution: Execution) -> None:
+    """Trips because the working time is used up, at a call in flight."""
+    allowed = run.plan.time_limit
+    figures = {"seconds": round(run.worked, 1), "limit": allowed}
+    trip(run, TIMEOUT, (execution.node.id, execution.address), figures, {})
+    # The same time again after an unlock. Granted now, since calls in flight still report after the trip.
+    run.allow(run.worked + allowed)
 
 
 def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures) -> None:
@@ -125,8 +130,9 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
     if run.lock is not None:
         return
     node_id, address = at
-    data = {"trigger": trigger, "state": "SUSPENDED_LOCKED", "address": address, **figures, **evidence}
-    run.emit("breaker_tripped", node_id, address, data)
+    place = {"address": address} if address else {}
+    data = {"trigger": trigger, "state": "SUSPENDED_LOCKED", **place, **figures, **evidence}
+    run.emit("breaker_tripped", node_id or None, address or None, data)
     limit = next((figures[name] for name in TRIPS[trigger].limits if name in figures), 0)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, emit_event=False)
 

@@ -32,7 +32,7 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
 
 
 class Ask(Struct, frozen=True, tag="ask"):
-    """Ask a person; answered by Answered, now or in a month."""
+    """Ask a person; answered by Answered, now or in a month, or by Expired at its deadline."""
 
     address: str
     site: int
@@ -41,6 +41,10 @@ class Ask(Struct, frozen=True, tag="ask"):
     about: dict[str, Any] | None = None
     """What the person is shown, if the question comes from a tool loop and not from the node's
     config."""
+    deadline: float | None = None
+    """The time from which on an answer does not count any more; then the host reports Expired."""
+    timeout: float = 0
+    """The seconds that the person had when the question was asked."""
 
 
 class EvaluateEdges(Struct, frozen=True, tag="evaluate_edges"):

@@ -200,6 +200,13 @@ class Answered(Struct, frozen=True, tag="answered"):
     time: float
 
 
+class Expired(Struct, frozen=True, tag="expired"):
+    """The deadline of a question passed without an answer."""
+
+    address: str
+    time: float
+
+
 class EdgeResult(Struct, frozen=True, omit_defaults=True):
     """The results of the functions of users on one edge, for one message."""
 
@@ -232,6 +239,23 @@ class Waited(Struct, frozen=True, tag="waited"):
     """Only questions to people are open. Their time does not count against limits."""
 
     time: float
+
+
+class TimeUp(Struct, frozen=True, tag="time_up"):
+    """The working time that the breaker allows is used up while calls are in flight."""
+
+    time: float
+
+
+class Locked(Struct, frozen=True, omit_defaults=True, tag="locked"):
+    """A person locked the run: nothing new begins, and calls in flight finish."""
+
+    reason: str
+    by: str
+    time: float
+    abandoned: bool = False
+    """No host executes the run: it is locked at once, and calls in flight are made again after the
+    unlock."""
 
 
 class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
@@ -326,9 +350,12 @@ Fact = (
     | Finished
     | Failed
     | Answered
+    | Expired
     | EdgesEvaluated
     | Intercepted
     | Waited
+    | TimeUp
+    | Locked
     | Paused
     | Resumed
     | Retried

@@ -4,6 +4,7 @@
     launch        turns them into commands: a Call, an Ask, an Intercept, a body, a tool loop
     complete      takes the outcome: records usage and state, then walks the edges
     conclude      the same for the node as a whole, after all parts and all functions on its edges
+    expire        takes the place of an answer that did not come in time
     fail          sends a failure outwards: to an error edge, to a composite node that catches it, or to
                   the run, which fails
 
@@ -46,7 +47,7 @@ from roundel.kernel.budget import (
 )
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome, Usage
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import Delivery, admit, retain
@@ -86,6 +87,7 @@ from roundel.kernel.walk import (
 )
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
+from roundel.workflow.fields import format_duration
 from roundel.workflow.limits import picodollars
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import ERROR_PORT
@@ -177,8 +179,7 @@ def launch(
         )
         return
     if node.asks:
-        command = Ask(address, site, inputs, ordinal)
-        emit_question(run, node, command)
+        command = _ask(run, node, address, inputs, ordinal)
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
@@ -200,13 +201,58 @@ def _intercept_input(run: Run, execution: Execution) -> None:
         reserve(run, execution, model_call(run, node))
 
 
+def _ask(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...], ordinal: int) -> Ask:
+    deadline = deadline_after(run, getattr(node.config, "timeout", None))
+    ask = Ask(address, node.site, inputs, ordinal, None, *deadline)
+    emit_question(run, node, ask)
+    return ask
+
+
 def emit_question(run: Run, node: NodePlan, ask: Ask) -> None:
     """Emits the question of a human node, or of a tool loop about one of its calls."""
     data: dict[str, Any] = ask.about or {
         "prompt": getattr(node.config, "description", ""),
         "input": [{"source": message.source, "text": message.text} for message in ask.inputs],
     }
+    if ask.deadline is not None:
+        data = {**data, "deadline": stamp(ask.deadline), "timeout": ask.timeout}
     run.emit("human_input_required", node.id, ask.address, data)
+
+
+TIMEOUT_PORT = "timeout"
+"""The port of a question that nobody answered in time, if an edge takes it."""
+
+
+def expire(run: Run, execution: Execution, ask: Ask) -> None:
+    """Continues after a question of a node whose deadline has passed: with the node's default answer, by
+    its port `timeout`, or with a failure."""
+    node, address = execution.node, execution.address
+    default: Message | None = getattr(node.config, "default_answer", None)
+    if default is not None:
+        emit_expiry(run, execution, ask, "default")
+        complete(run, execution, Outcome((default,)))
+        return
+    within = format_duration(ask.timeout)
+    if any(edge.trigger and edge.port == TIMEOUT_PORT for edge in node.edges):
+        emit_expiry(run, execution, ask, "port")
+        data = {"timeout": ask.timeout, "node": node.id, "address": address, "type": "Timeout"}
+        message = Message(f"no answer within {within}", "user", data)
+        complete(run, execution, Outcome((message,), TIMEOUT_PORT))
+        return
+    emit_expiry(run, execution, ask, "failed")
+    fail(run, execution, f"nobody answered within {within}", "Timeout")
+
+
+def emit_expiry(run: Run, execution: Execution, ask: Ask, action: str) -> None:
+    """Emits `human_input_timeout`; `action` is what happens instead of an answer."""
+    assert ask.deadline is not None
+    data = {"deadline": stamp(ask.deadline), "timeout": ask.timeout, "action": action}
+    run.emit("human_input_timeout", execution.node.id, execution.address, data)
+
+
+def deadline_after(run: Run, timeout: float | None) -> tuple[float | None, float]:
+    """The deadline and the timeout of an Ask: the time counts from the fact that causes the question."""
+    return (None, 0.0) if timeout is None else (run.since + timeout, timeout)
 
 
 def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:

@@ -68,6 +68,8 @@ def _call_again(run: Run, failure: Failure) -> None:
     if failure.error and isinstance(command, (Call, Ask)):
         # The next number: a script has another reply for it than the one that failed.
         command = replace(command, ordinal=_next_ordinal(execution, command.ordinal))
+    if isinstance(command, Ask) and command.deadline is not None:
+        command = replace(command, deadline=run.since + command.timeout)
     execution.command = command
     run.emit("node_state_change", node.id, execution.address, {"status": "running", "retried": True})
     if isinstance(command, Ask):

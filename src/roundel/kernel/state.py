@@ -91,6 +91,7 @@ class Trip(Struct, frozen=True):
     """The current usage of that limit."""
 
 
+TIMEOUT, MANUAL = "timeout", "manual"
 TRIPS = {
     "dead_loop": Trip("the loop goes in circles", ("threshold",)),
     "token_surge": Trip(
@@ -99,7 +100,8 @@ TRIPS = {
         raises="tokens",
         reached=lambda run: run.usage["input_tokens"] + run.usage["output_tokens"],
     ),
-    "timeout": Trip("too much time", ("limit",), raises="seconds", reached=lambda run: run.worked),
+    TIMEOUT: Trip("too much time", ("limit",), raises="seconds", reached=lambda run: run.worked),
+    MANUAL: Trip("a person locked it"),
 }
 
 
@@ -705,4 +707,7 @@ class Run:
             data["error"] = self.error
         if self.lock is not None:
             data["lock"] = msgspec.to_builtins(self.lock)
+        deadlines = [getattr(call.command, "deadline", None) for call in self.calls.values()]
+        if any(deadlines):
+            data["deadline"] = stamp(min(filter(None, deadlines)))
         return data

@@ -51,13 +51,15 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `running`          | the graph ends -> completed                                              |
 |                    | a node fails and nobody handles it -> failed, once the calls in flight   |
 |                    | have finished or, with `on_failure: cancel`, are cancelled               |
-|                    | a limit is reached -> suspended_locked, once they have finished          |
+|                    | a limit is reached, TimeUp, Locked -> suspended_locked, once they have   |
+|                    | finished; open questions do not delay it, nor a pause                    |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
 |                    | Paused -> paused, once they have finished; at once after an interrupt,   |
 |                    | which cancels the calls in flight: the host makes them again on Resumed  |
-| `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
-| `paused`           | Resumed -> running; Stopped -> stopped                                   |
-| `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
+| `waiting`          | Answered, Expired -> running; Paused -> paused; Stopped -> stopped;      |
+|                    | Locked -> suspended_locked                                               |
+| `paused`           | Resumed -> running; Locked -> suspended_locked; Stopped -> stopped       |
+| `suspended_locked` | Unlocked -> running, or paused if it was; Stopped -> stopped             |
 | `failed`           | Retried -> running; Revised -> running, by `revise` instead of `step`    |
 
 | fact             | answers                   | illegal when                                           |
@@ -66,10 +68,17 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Finished`       | Call                      | no Call is in flight at that address                   |
 | `Failed`         | Call, Ask, EvaluateEdges, | nothing is in flight at that address                   |
 |                  | Intercept                 |                                                        |
-| `Answered`       | Ask                       | no Ask is open at that address                         |
+| `Answered`       | Ask                       | no Ask is open at that address, or its deadline has    |
+|                  |                           | passed                                                 |
+| `Expired`        | Ask                       | no Ask is open at that address whose deadline has      |
+|                  |                           | passed                                                 |
 | `EdgesEvaluated` | EvaluateEdges             | no EvaluateEdges is in flight at that address          |
 | `Intercepted`    | Intercept                 | no Intercept is in flight at that address              |
 | `Waited`         |                           | nothing is in flight, or anything other than Asks      |
+| `TimeUp`         |                           | the working time is not used up, only people are       |
+|                  |                           | asked, or the run is locked                            |
+| `Locked`         |                           | the run has not started, is over or locked, or there   |
+|                  |                           | is no reason                                           |
 | `Paused`         |                           | the run is neither running nor waiting, or a pause was |
 |                  |                           | requested; an interrupt is legal until that pause      |
 |                  |                           | has taken effect                                       |
@@ -98,7 +107,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.breaker import check_time
+from roundel.kernel.breaker import check_time, trip, trip_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
@@ -110,16 +119,18 @@ from roundel.kernel.composite import (
     on_answer_failed,
     start_iterations,
 )
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
     EdgesEvaluated,
     Edited,
     Entry,
+    Expired,
     Fact,
     Failed,
     Finished,
     Intercepted,
+    Locked,
     Outcome,
     Paused,
     Reopened,
@@ -128,6 +139,7 @@ from roundel.kernel.facts import (
     Revised,
     Started,
     Stopped,
+    TimeUp,
     Unlocked,
     Waited,
     decode_entry,
@@ -139,7 +151,9 @@ from roundel.kernel.lifecycle import (
     complete,
     conclude,
     deliver_input,
+    emit_expiry,
     end_body,
+    expire,
     fail,
     fail_on_edge,
     handle_body_failure,
@@ -159,6 +173,7 @@ from roundel.kernel.state import (
     BODY_ENDED_EARLY,
     GRAPH_OVER,
     LOOP_OVER,
+    MANUAL,
     NEXT_ROUND,
     SEND_FAILURE,
     START_AGAIN,
@@ -173,7 +188,7 @@ from roundel.kernel.state import (
     Run,
     ToolLoop,
 )
-from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_person_answer, on_result
+from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_expiry, on_person_answer, on_result
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
@@ -294,22 +309,56 @@ def _finished(run: Run, fact: Finished) -> None:
 
 
 def _answered(run: Run, fact: Answered) -> None:
-    execution = _in_flight(run, fact.address, Ask)
-    # People may take a month. Time in which nothing else was in flight does not count against limits.
-    if run.status == "paused" or waits_only_for_people(run):
-        run.exclude_idle_time(fact.time)
-    run.set_time(fact.time)
-    del run.calls[fact.address]
-    if run.status == "waiting":
-        run.status = "running"
-        run.emit("run_state_change", None, None, {"status": "running", "reason": "answered"})
-    data = {"text": fact.message.text}
+    execution, ask = _question(run, fact.address)
+    # By the clock of the fact: whether the host has noticed the deadline yet must not matter.
+    if ask.deadline is not None and fact.time >= ask.deadline:
+        raise IllegalFact(
+            f"the question at '{fact.address}' had to be answered before {stamp(ask.deadline)}; "
+            "resume the run, and it continues without the answer"
+        )
+    _close_question(run, execution, fact.time, "answered")
+    data: dict[str, Any] = {"text": fact.message.text}
+    if fact.message.data:
+        data["data"] = fact.message.data
     run.emit("human_input_received", execution.node.id, fact.address, data)
     if execution.owner is not None:
         on_person_answer(run, execution, fact.message)
     else:
         complete(run, execution, Outcome((fact.message,)))
     advance(run)
+
+
+def _expired(run: Run, fact: Expired) -> None:
+    execution, ask = _question(run, fact.address)
+    if ask.deadline is None or fact.time < ask.deadline:
+        raise IllegalFact(f"the question at '{fact.address}' can still be answered")
+    _close_question(run, execution, fact.time, "timeout")
+    # Somebody may be asked at this moment. First, since what follows may begin at the same address.
+    run.commands.append(Cancel(fact.address))
+    if execution.owner is not None:
+        emit_expiry(run, execution, ask, "rejected")
+        on_expiry(run, execution)
+    else:
+        expire(run, execution, ask)
+    advance(run)
+
+
+def _question(run: Run, address: str) -> tuple[Execution, Ask]:
+    execution = _in_flight(run, address, Ask)
+    assert isinstance(execution.command, Ask)
+    return execution, execution.command
+
+
+def _close_question(run: Run, execution: Execution, time: float, reason: str) -> None:
+    """Removes a question that is over; the run continues if it waited for it."""
+    # People may take a month. Time in which nothing else was in flight does not count against limits.
+    if run.status == "paused" or waits_only_for_people(run):
+        run.exclude_idle_time(time)
+    run.set_time(time)
+    del run.calls[execution.address]
+    if run.status == "waiting":
+        run.status = "running"
+        run.emit("run_state_change", None, None, {"status": "running", "reason": reason})
 
 
 def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
@@ -382,6 +431,32 @@ def _waited(run: Run, fact: Waited) -> None:
     run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
 
 
+def _time_up(run: Run, fact: TimeUp) -> None:
+    working = next((call for call in run.calls.values() if not isinstance(call.command, Ask)), None)
+    if run.status != "running" or run.lock is not None or working is None or fact.time < run.deadline:
+        raise IllegalFact("the working time is not used up")
+    run.set_time(fact.time)
+    trip_time(run, working)
+    advance(run)
+
+
+def _locked(run: Run, fact: Locked) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not active")
+    if run.lock is not None:
+        raise IllegalFact("the run is locked already")
+    if not fact.reason.strip():
+        raise IllegalFact("a reason is needed")
+    if run.status == "paused" or fact.abandoned or waits_only_for_people(run):
+        run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    trip(run, MANUAL, ("", ""), {}, {"reason": fact.reason, "by": fact.by})
+    advance(run)
+    # Calls that nobody makes cannot finish, so the lock does not wait for them.
+    if fact.abandoned and run.status != "suspended_locked":
+        _suspend(run)
+
+
 def _paused(run: Run, fact: Paused) -> None:
     if run.status not in ("running", "waiting"):
         raise IllegalFact("the run is not active")
@@ -451,6 +526,9 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
     run.set_time(fact.time)
     unlock(run, fact)
     advance(run)
+    # A paused run stays paused after a lock; its calls, if it was interrupted, are made when it is resumed.
+    if run.paused and run.status == "running":
+        change_status(run, "paused", run.paused)
 
 
 def _edited(run: Run, fact: Edited) -> None:
@@ -505,9 +583,12 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Finished: _finished,
     Failed: _failed,
     Answered: _answered,
+    Expired: _expired,
     EdgesEvaluated: _edges_evaluated,
     Intercepted: _intercepted,
     Waited: _waited,
+    TimeUp: _time_up,
+    Locked: _locked,
     Paused: _paused,
     Resumed: _resumed,
     Retried: _retried,
@@ -546,8 +627,7 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
 
     Drops it if its graph was cancelled, and moves it to `run.held` if the run is locked or paused. The
     end of a loop or a graph starts nothing new, so it is processed even then: what it leads to is held
-    back instead. Only the end of a locked run is held back: a lock that its last call caused would
-    otherwise be passed over, and nobody asked.
+    back instead. The end of the run itself leads to nothing that could be held back, so a lock holds it.
     """
     # Its graph is the one to cancel, and `end_body_early` checks for itself whether it is already
     # cancelled.
@@ -571,12 +651,20 @@ def _update_status(run: Run) -> None:
     """Ends, locks or pauses the run, once no call is in flight that could still finish."""
     if run.error is not None:
         _fail_run(run)
-    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
-        reason = f"{run.lock} at {run.lock.address}"
-        change_status(run, "suspended_locked", reason)
-    # Open questions do not delay a pause: the answer may come in a month, also while the run is paused.
+    # Open questions delay neither a lock nor a pause: the answer may come in a month, and is kept.
+    elif run.lock is not None:
+        if run.status in ("running", "waiting", "paused") and waits_only_for_people(run):
+            _suspend(run)
     elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
         change_status(run, "paused", run.paused)
+
+
+def _suspend(run: Run) -> None:
+    lock = run.lock
+    assert lock is not None
+    place = f" at {lock.address}" if lock.address else ""
+    why = f": {lock.evidence['reason']}" if lock.what == MANUAL else ""
+    change_status(run, "suspended_locked", f"{lock}{place}{why}")
 
 
 def waits_only_for_people(run: Run) -> bool:

@@ -7,6 +7,7 @@ is given, and does no I/O:
     on_result(call, outcome)         a call returned
     on_failure(call, error)          a call failed
     on_person_answer(call, message)  a person answered
+    on_expiry(call)                  a person did not answer in time
     on_unlock()                      the run was unlocked after a limit of this node had locked it
 
 Each returns a ToolLoopAction: calls to start, an outcome that completes the node, events to emit, a
@@ -31,7 +32,15 @@ from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.facts import Failed, Outcome, failure_data
-from roundel.kernel.lifecycle import complete, emit_question, fail, fits_budget, jump_problem, record_usage
+from roundel.kernel.lifecycle import (
+    complete,
+    deadline_after,
+    emit_question,
+    fail,
+    fits_budget,
+    jump_problem,
+    record_usage,
+)
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
 from roundel.workflow.message import Message
 
@@ -47,6 +56,8 @@ class ToolLoopCall(Struct, frozen=True):
     """What the person is shown; None if no person is asked."""
     subject: str = ""
     """The subject of the question; questions with the same subject are numbered."""
+    timeout: float | None = None
+    """The seconds that the person has to answer; None is for ever."""
 
 
 _REDACTED: dict[str, Any] = {"arguments": {}, "result": ""}
@@ -88,6 +99,7 @@ class Conversation(Protocol):
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction: ...
     def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction: ...
     def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction: ...
+    def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction: ...
     def on_unlock(self) -> ToolLoopAction: ...
     def result(self, outcome: Outcome) -> str:
         """The text of an outcome that the breaker compares, to see whether it is new."""
@@ -144,6 +156,11 @@ def on_call_failed(run: Run, execution: Execution, fact: Failed) -> None:
 def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
     tool_loop, loop_call = _owner_of(execution)
     _apply(run, tool_loop, tool_loop.conversation.on_person_answer(loop_call, message), execution)
+
+
+def on_expiry(run: Run, execution: Execution) -> None:
+    tool_loop, loop_call = _owner_of(execution)
+    _apply(run, tool_loop, tool_loop.conversation.on_expiry(loop_call))
 
 
 def _owner_of(execution: Execution) -> tuple[ToolLoop, ToolLoopCall]:
@@ -207,6 +224,7 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
             tool_loop.inputs,
             _question_number(run, tool_loop, loop_call),
             loop_call.person_prompt,
+            *deadline_after(run, loop_call.timeout),
         )
         emit_question(run, node, command)
     else:

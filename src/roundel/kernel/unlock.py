@@ -28,6 +28,7 @@ from roundel.kernel.lifecycle import update_intercept_inputs
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
+    MANUAL,
     NEXT_ROUND,
     START_CALLS,
     START_ITERATIONS,
@@ -94,7 +95,8 @@ def unlock(run: Run, fact: Unlocked) -> None:
     lock = run.lock
     assert lock is not None
     changed = bool(fact.limits or fact.message is not None or fact.exit)
-    run.guard_stats.last_unlock = "" if changed else _scope(lock)
+    # A person may lock a run as often as they like.
+    run.guard_stats.last_unlock = "" if changed or lock.what == MANUAL else _scope(lock)
     data: dict[str, Any] = {"reason": fact.reason, "by": fact.by, "state": "RESUMED", "what": lock.what}
     if fact.limits:
         data["limits"] = fact.limits
@@ -106,7 +108,7 @@ def unlock(run: Run, fact: Unlocked) -> None:
         data["note"] = fact.note
     if fact.exit:
         data["exit"] = fact.exit
-    run.emit("breaker_unlocked", lock.node_id, lock.address, data)
+    run.emit("breaker_unlocked", lock.node_id or None, lock.address or None, data)
     _raise(run, lock, fact.limits)
     if fact.exit:
         _leave(run, fact.exit)

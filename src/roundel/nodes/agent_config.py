@@ -16,7 +16,7 @@ from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
-from roundel.workflow.fields import INVALID, Names, Reader, child, warn_without_effect
+from roundel.workflow.fields import INVALID, Duration, Names, Reader, child, warn_without_effect
 from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.graph import NodeReader
 from roundel.workflow.model_profile import check_model, model_fields
@@ -338,6 +338,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     on_limit: Literal["answer", "error", "suspend"] = "answer"
     on_error: Literal["fail", "message"] = "fail"
     approval: Approval | None = None
+    approval_timeout: Duration | None = None
     output_schema: dict[str, Any] | None = None
     max_repairs: Annotated[int, Meta(ge=0)] = 2
     thinking: Thinking | None = None
@@ -491,6 +492,20 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("审批", "哪些工具调用须经人工批准。"),
                     see="tools.md#approval",
                 ),
+                "approval_timeout": Field(
+                    en=(
+                        "Time to approve",
+                        "How long a person has to allow a call: seconds, or a text such as `30m`, `2h` or "
+                        "`3d`. After it, the call is rejected.",
+                    ),
+                    zh=(
+                        "审批期限",
+                        "人须在多久之内批准调用：秒数，或 `30m`、`2h`、`3d` 这样的文本；逾期即视为拒绝。",
+                    ),
+                    widget="duration",
+                    unit="seconds",
+                    see="tools.md#approval",
+                ),
                 "memories": Field(
                     en=("Memories", "What the agent reads and writes of memory."),
                     zh=("记忆", "智能体读写的记忆。"),
@@ -511,6 +526,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     def __check__(self, at: Located, report: Report) -> bool:
         warn_without_effect(self, ("skills",), at, report)
+        if self.approval_timeout is not None and self.approval is None:
+            report.warning(
+                "without-effect",
+                "'approval_timeout' has no effect without 'approval'",
+                child(at, "approval_timeout"),
+                "say which calls need approval, for example `approval: always`",
+            )
         self._warn_unused_stages(at, report)
         given = at.value if isinstance(at.value, dict) else {}
         if type(self.tool_rounds) is not int or self.tool_rounds < 0:

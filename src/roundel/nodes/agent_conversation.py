@@ -42,6 +42,7 @@ from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
 from roundel.plan.graph import address_label
+from roundel.workflow.fields import format_duration
 from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import EXIT_PORT
@@ -168,6 +169,13 @@ class AgentConversation:
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
         return self._on_tool_result(loop_call, result)
 
+    def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction:
+        """Rejects the tool call that nobody decided about in time."""
+        request: ToolRequest = loop_call.what.request
+        assert loop_call.timeout is not None
+        text = f"nobody allowed this call within {format_duration(loop_call.timeout)}"
+        return self._on_tool_result(loop_call, ToolResult(request.id, request.name, "rejected", text))
+
     # Rounds of tools.
 
     def _begin_round(self, reply: Reply) -> ToolLoopAction:
@@ -178,7 +186,12 @@ class AgentConversation:
         loop_calls, events = [], []
         for number, (request, label) in enumerate(zip(reply.tool_calls, _call_labels(reply), strict=True)):
             loop_call = ToolLoopCall(
-                ToolUse(request), label, self._rounds, self._approval_prompt(request), request.name
+                ToolUse(request),
+                label,
+                self._rounds,
+                self._approval_prompt(request),
+                request.name,
+                self._config.approval_timeout,
             )
             self._results[number] = refusal = self._refuse(number, request)
             if refusal is not None:
@@ -427,10 +440,12 @@ def read_decision(message: Message, arguments: dict[str, Any]) -> ApprovalDecisi
         # arguments.
         is_decision = given and given.keys() <= _ANSWER_KEYS and _DECISION_KEYS & given.keys()
         return _decision_from_fields(given, arguments) if is_decision else ApprovalDecision(True, given)
-    word, _, rest = text.partition(":")
-    if _normalize_word(word) in YES and not rest:
-        return ApprovalDecision(True, arguments)
-    return ApprovalDecision(False, reason=_refusal_reason(rest if _normalize_word(word) in NO else text))
+    approves, reason = _read_word(text) or (False, text)
+    return (
+        ApprovalDecision(True, arguments)
+        if approves
+        else ApprovalDecision(False, reason=_refusal_reason(reason))
+    )
 
 
 def approval_answer_problem(message: Message) -> str:
@@ -441,8 +456,7 @@ def approval_answer_problem(message: Message) -> str:
     if message.data and _DECISION_KEYS & message.data.keys():
         return ""
     text = message.text.strip()
-    word = text.partition(":")[0].strip().lower()
-    if text.lower() in YES or word in NO:
+    if _parse_object(text) is not None or _read_word(text) is not None:
         return ""
     if not text.startswith("{"):
         return ANSWER_HINT
@@ -451,6 +465,15 @@ def approval_answer_problem(message: Message) -> str:
     except ValueError as error:
         return f"These arguments are not JSON: {error}. {ANSWER_HINT}"
     return ""
+
+
+def _read_word(text: str) -> tuple[bool, str] | None:
+    """Whether a text approves or refuses, with the reason behind a colon; None if it does neither."""
+    word, _, rest = text.partition(":")
+    word = word.strip().rstrip(".!。！").lower()
+    if word in YES and not rest.strip():
+        return True, ""
+    return (False, rest) if word in NO else None
 
 
 def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> ApprovalDecision:
@@ -462,13 +485,9 @@ def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> Ap
             False, reason=_refusal_reason("the arguments that were given instead are no JSON object")
         )
     approves = data.get("approve", True)
-    if approves is True or (isinstance(approves, str) and _normalize_word(approves) in YES):
+    if approves is True or (isinstance(approves, str) and _read_word(approves) == (True, "")):
         return ApprovalDecision(True, edited)
     return ApprovalDecision(False, reason=_refusal_reason(str(data.get("reason") or "")))
-
-
-def _normalize_word(text: str) -> str:
-    return text.strip().rstrip(".!。！").lower()
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

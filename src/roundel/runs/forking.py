@@ -51,11 +51,13 @@ from roundel.kernel.facts import (
     EdgesEvaluated,
     Edited,
     Entry,
+    Expired,
     Fact,
     Failed,
     Finished,
     Intercepted,
     InterceptPoints,
+    Locked,
     Outcome,
     Paused,
     Reopened,
@@ -64,6 +66,7 @@ from roundel.kernel.facts import (
     Revised,
     Started,
     Stopped,
+    TimeUp,
     Unlocked,
     Waited,
     encode_entry,
@@ -80,8 +83,8 @@ from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
-RecordedEffect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
-ControlFact = Waited | Paused | Resumed | Retried | Reopened | Unlocked
+RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Intercepted | Edited
+ControlFact = Waited | TimeUp | Locked | Paused | Resumed | Retried | Reopened | Unlocked
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
 """An address, and whether middleware is called `before` or `after` the node there."""
@@ -232,6 +235,8 @@ class Rerun:
             return _renumbered(fact, then, now, pending)
         if isinstance(pending, Call) and isinstance(requested, Call):
             return fact if _call_form(then, requested) == _call_form(now, pending) else None
+        if isinstance(fact, Answered | Expired):
+            return _in_time(fact, requested, pending)
         return fact
 
     def _apply_control(self, fact: ControlFact, lock: Lock | None) -> list[Event] | None:
@@ -419,6 +424,22 @@ def _edge_keys(node: NodePlan) -> dict[int, tuple[Any, ...]]:
         keys[edge.index] = (*key, alike.setdefault(key, 0))
         alike[key] += 1
     return keys
+
+
+def _in_time(fact: Answered | Expired, then: Command, now: Command) -> Answered | Expired | None:
+    """The end of a question as the rerun can apply it; None if the question has another deadline now,
+    with which it would have ended in another way.
+
+    With the same time to answer it ends as it did: the rerun may only ask some moments earlier or later,
+    since it does not repeat the times of pure nodes."""
+    assert isinstance(then, Ask) and isinstance(now, Ask)
+    is_late = now.deadline is not None and fact.time >= now.deadline
+    if is_late == isinstance(fact, Expired):
+        return fact
+    if now.deadline is None or now.timeout != then.timeout:
+        return None
+    time = now.deadline if isinstance(fact, Expired) else now.deadline - 0.001
+    return msgspec.structs.replace(fact, time=time)
 
 
 def _intercept_point(intercept: Intercept) -> InterceptPoint:

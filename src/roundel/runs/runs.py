@@ -29,6 +29,7 @@ from roundel.hosts.control import (
     Unlock,
     open_questions,
 )
+from roundel.hosts.control import Lock as LockRequest
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
 from roundel.hosts.stored_run import follow, pinned_plan, read_events
@@ -276,6 +277,11 @@ class Runs:
         run_id = await self.find(run_id)
         await self.engine.control(run_id, Answer(message, at, exact), execute=execute)
         return await self.store.row(run_id)
+
+    async def lock(self, run_id: str, reason: str, *, by: str = "") -> None:
+        """Trips the breaker: lets the calls in flight finish, and starts nothing new. The status becomes
+        `suspended_locked`; `unlock` lets the run continue."""
+        await self.engine.control(await self._known(run_id), LockRequest(reason, by))
 
     async def unlock(
         self,

@@ -25,6 +25,7 @@ one is an error: ignoring it would leave the key that was meant at its default, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import isfinite
@@ -55,6 +56,24 @@ Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 """A list of names; a file may give one name alone instead."""
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
+Duration = Annotated[float, Meta(gt=0, le=100 * 365 * 86_400, extra={"duration": True})]
+"""Seconds, up to a hundred years. A file may give them as text with a unit: `90s`, `30m`, `2h`, `3d`."""
+DURATION_PATTERN = r"[0-9]+(\.[0-9]+)? ?[smhd]"
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def parse_duration(text: str) -> float | None:
+    """The seconds of a text such as `2h`; None if it is no number with a unit."""
+    text = text.strip()
+    if not re.fullmatch(DURATION_PATTERN, text):
+        return None
+    return float(text[:-1]) * _UNIT_SECONDS[text[-1]]
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds as a file would give them, in the largest unit that leaves a whole number: `2h`, `90s`."""
+    unit = next((unit for unit in "dhm" if seconds % _UNIT_SECONDS[unit] == 0), "s")
+    return f"{seconds / _UNIT_SECONDS[unit]:.15g}{unit}"
 
 
 class SourceLocation(Struct, frozen=True):
@@ -123,6 +142,9 @@ class Reader:
             return self._read_list(at, get_args(base)[0], own or meta, what)
         if origin is dict:
             return self._read_mapping(at, get_args(base)[1], what)
+        if is_duration(own or meta) and isinstance(at.value, str):
+            seconds = parse_duration(at.value)
+            at = at if seconds is None else Located(seconds, at.line, at.column)
         return self._read_leaf(at, full, what)
 
     def read_struct(self, at: Located, kind: type[Struct], what: str) -> Any:
@@ -279,14 +301,16 @@ class Reader:
         return forms[name], config
 
 
-def warn_without_effect(made: Struct, names: Iterable[str], at: Located, report: Report) -> None:
+def warn_without_effect(
+    made: Struct, names: Iterable[str], at: Located, report: Report, hint: str = ""
+) -> None:
     """Warns about keys that are accepted for compatibility, but have no effect in this version."""
     given = at.value if isinstance(at.value, dict) else {}
     for name in names:
         value = getattr(made, name)
         if value is not None and value is not False and value not in ((), [], {}, ""):
             message = f"'{name}' has no effect in this version"
-            report.warning("without-effect", message, given.get(name, at))
+            report.warning("without-effect", message, given.get(name, at), hint)
 
 
 class _Absent:
@@ -377,9 +401,16 @@ def describe_expected(kind: Any) -> str:
     return words.get(base, "a mapping") + _describe_bounds(meta)
 
 
+def is_duration(meta: Meta | None) -> bool:
+    """Whether a number may be written as text with a unit of time (`Duration`)."""
+    return meta is not None and bool((meta.extra or {}).get("duration"))
+
+
 def _describe_bounds(meta: Meta | None) -> str:
     if meta is None:
         return ""
+    if is_duration(meta):
+        return " of seconds above 0, or a text such as 90s, 30m, 2h or 3d (100 years at most)"
     signs = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
     limits = [
         f"{words} {getattr(meta, name)}" for name, words in signs.items() if getattr(meta, name) is not None

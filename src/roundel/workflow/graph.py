@@ -883,7 +883,9 @@ class NodeReader(Reader):
     def check_node(self, at: Located, kind: NodeType, envelope: NodeEnvelope, config: Any) -> None:
         # A person may take any time, and a body has nodes with time limits and retries of their own.
         if kind.asks or kind.bodies(config):
-            warn_without_effect(envelope, ("timeout", "retry"), at, self.report)
+            hint = "the time that a person has to answer is 'timeout' in the config" if kind.asks else ""
+            warn_without_effect(envelope, ("timeout",), at, self.report, hint)
+            warn_without_effect(envelope, ("retry",), at, self.report)
         name = kind.function(config)
         if name:
             self.check_function("function", name, child(at, "config", "function"))

@@ -87,3 +87,9 @@ def _content(value: object) -> str | tuple[Block, ...]:
     if isinstance(value, (list, tuple)):
         return msgspec.convert(value, tuple[Block, ...])
     return json_text(value)
+
+
+def data_text(data: dict[str, Any]) -> str:
+    """The text of a message that was given as data alone, for those who read no data: agents, people and
+    conditions on the text."""
+    return json.dumps(data, ensure_ascii=False)

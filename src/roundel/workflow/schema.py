@@ -37,7 +37,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from roundel.workflow.description import Description, Field, Variants
-from roundel.workflow.fields import SourceLocation, describe_expected
+from roundel.workflow.fields import DURATION_PATTERN, SourceLocation, describe_expected, is_duration
 from roundel.workflow.graph import GraphSettings, NodeEnvelope
 from roundel.workflow.loader import WorkflowFile
 from roundel.workflow.node_type import NodeType, NodeTypes
@@ -335,10 +335,12 @@ class SchemaBuilder:
             text: Schema = {"type": _type_names("string", nullable)}
             return {**text, "minLength": meta.min_length} if meta and meta.min_length else text
         bounds = read_bounds(meta)
+        duration = is_duration(meta)
         return {
             "type": [_SCALARS[kind], "string", *(["null"] if nullable else [])],
-            "pattern": VARIABLE_PATTERN,
-            "patternErrorMessage": f"Expected {describe_expected(kind)}, or ${{NAME}}.",
+            "pattern": f"{VARIABLE_PATTERN}|^{DURATION_PATTERN}$" if duration else VARIABLE_PATTERN,
+            "patternErrorMessage": f"Expected {describe_expected(kind)}, "
+            f"{'or one with a unit (s, m, h, d), ' if duration else ''}or ${{NAME}}.",
             **{_SCHEMA_BOUNDS[word]: bound for word, bound in bounds.items()},
         }
 
