@@ -170,10 +170,13 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
 
 def _node_line(address: str, data: dict[str, object]) -> str | None:
     status = data.get("status")
+    if data.get("retried"):
+        return f"{address}  retried"
     if status not in ("completed", "failed"):
         return None
     text = str(data.get("output" if status == "completed" else "error") or "")
-    return f"{address}  {status}  {excerpt(text)}".rstrip()
+    handled = " (handled)" if data.get("handled") else ""
+    return f"{address}  {status}{handled}  {excerpt(text)}".rstrip()
 
 
 def _tool_line(address: str, data: dict[str, Any]) -> str | None:
