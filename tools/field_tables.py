@@ -21,6 +21,7 @@ from typing import Any
 
 from roundel.nodes import TYPES
 from roundel.workflow.catalog import describe, localize
+from roundel.workflow.node_type import ERROR_PORT
 
 DOCS = Path(__file__).parents[1] / "docs"
 NODES = "nodes.md"
@@ -119,9 +120,11 @@ class Manual:
 
     def _node_type(self, about: dict[str, Any], page: str) -> str:
         parts = [f"{about['description']}{_aliases(about['aliases'], ' is another name of the type.')}\n"]
-        if about["ports"]:
+        # All types have the port `error`, which the page describes once.
+        ports = [port for port in about["ports"] if port["name"] != ERROR_PORT]
+        if ports:
             parts.append("| port | what leaves by it |\n|---|---|\n")
-            parts[-1] += "".join(f"| `{port['name']}` | {port['title']} |\n" for port in about["ports"])
+            parts[-1] += "".join(f"| `{port['name']}` | {port['title']} |\n" for port in ports)
         if about["fields"]:
             parts.append(self._table(about["fields"], page))
         if about["example"]:

@@ -368,12 +368,20 @@ class Own(Struct, frozen=True):
     colour: str = "red"
 
 
+def test_every_node_type_has_the_port_for_failures() -> None:
+    for about in DATA["node_types"].values():
+        (title,) = [port["title"] for port in about["ports"] if port["name"] == "error"]
+        assert title["en"]
+        assert CHINESE.search(title["zh"])
+
+
 def test_a_node_type_without_descriptions_gets_them_from_its_names_and_docstrings() -> None:
     own = NodeType("spot", Own, "Marks a spot.", lambda node, services: lambda call: None)
     data = describe(NodeTypes([own]))
     about = data["node_types"]["spot"]
     assert about["title"] == {"en": "Spot", "zh": "Spot"}
     assert about["description"]["en"] == "Marks a spot."
+    assert [port["name"] for port in about["ports"]] == ["error"]
     fields = {field["key"]: field for field in about["fields"]}
     assert list(fields) == ["max_size", "label", "at", "colour"]
     assert fields["max_size"]["title"]["en"] == "Max size"

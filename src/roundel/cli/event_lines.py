@@ -191,10 +191,13 @@ def _question_line(kind: str, address: str, data: dict[str, Any]) -> str:
 
 def _node_line(address: str, data: dict[str, object]) -> str | None:
     status = data.get("status")
+    if data.get("retried"):
+        return f"{address}  retried"
     if status not in ("completed", "failed"):
         return None
     text = str(data.get("output" if status == "completed" else "error") or "")
-    return f"{address}  {status}  {excerpt(text)}".rstrip()
+    handled = " (handled)" if data.get("handled") else ""
+    return f"{address}  {status}{handled}  {excerpt(text)}".rstrip()
 
 
 def _tool_line(address: str, data: dict[str, Any]) -> str | None:

@@ -242,9 +242,10 @@ def _bar(number: int, limit: int) -> tuple[str, str]:
 
 
 def _finished_line(node: FinishedNode) -> Text:
-    sign = ("✗ ", "red") if node.failed else ("✓ ", "green")
-    text = one_line(node.text)
-    return Text.assemble("  ", sign, one_line(node.address), ("  " + text, "red" if node.failed else "dim"))
+    sign = ("! ", "yellow") if node.handled else ("✗ ", "red") if node.failed else ("✓ ", "green")
+    text = ("handled: " if node.handled else "") + one_line(node.text)
+    style = sign[1] if node.failed else "dim"
+    return Text.assemble("  ", sign, one_line(node.address), ("  " + text, style))
 
 
 SIGNS = {

@@ -93,7 +93,7 @@ def suggestion_for(row: RunRow, command: str = "") -> list[str]:
     if row.status == "running":
         # Without an owner, the process of the run has died.
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
-    if row.status == "failed" and command not in ("retry", "log"):
+    if row.status == "failed" and command != "retry":
         return ["retry", row.id]
     if row.status in _COMMAND_BY_STATUS:
         return [_COMMAND_BY_STATUS[row.status], row.id]

@@ -302,6 +302,8 @@ class FinishedNode(NamedTuple):
     address: str
     text: str
     failed: bool
+    handled: bool = False
+    """An error edge took the failure, and the run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,21 +428,32 @@ class Progress:
         if status == "running":
             self._active[address] = self._now()
             name = event.node_id or address
-            self._runs[name] = self._runs.get(name, 0) + 1
+            if not data.get("retried"):  # the same execution again
+                self._runs[name] = self._runs.get(name, 0) + 1
             return
         # A skipped node was never in flight, or was cancelled.
         self._active.pop(address, None)
         self._reports.pop(address, None)
         rounds = self._agents.on_node_done(address)
         if status == "skipped":
+            self._awaiting_answer.discard(address)
             return
         if status == "failed":
-            self._recent.append(FinishedNode(address, data.get("error", ""), True))
+            handled = bool(data.get("handled"))
+            if handled:  # not every node in its graph has an event that says that it ended
+                self._forget_inside(address)
+            self._recent.append(FinishedNode(address, data.get("error", ""), True, handled))
             return
         if event.node_id in self._speaking:
             self._spending.count_agent_calls(address, rounds)  # providers may report no tokens
         if "output" in data:
             self._recent.append(FinishedNode(address, data["output"], False))
+
+    def _forget_inside(self, address: str) -> None:
+        place = place_of_node(address)
+        for other in [other for other in self._active if other.startswith((f"{address}/", f"{place}["))]:
+            del self._active[other]
+            self._awaiting_answer.discard(other)
 
     def _on_round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""

@@ -190,19 +190,14 @@ def log_command(
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
         show = print_json if as_json else _printer(await runs.plan(run_id))
-        # The address of the last failure makes a better suggestion than the run alone.
-        shown, failed = False, ""
+        shown = False
         async for event in runs.follow(run_id, after=after, live=follow):
-            if event.event == "node_state_change" and event.data.get("status") == "failed":
-                failed = event.address or ""
             if address is None or is_inside(event.address or "", address):
                 shown = True
                 show(event)
         if address is not None and not shown:
             suggest("log", run_id)
             raise StoreError(_nothing_found(run_id, address, after))
-        if failed and (await runs.row(run_id)).status == "failed":
-            suggest("fork", run_id, "--at", failed)
 
     with_runs(place, work)
 

@@ -779,8 +779,6 @@ def _handle(
         body = body.caller.activation.instance
     # By way of the queue, for the same reason as above.
     run.ready_queue.append((HandledFailure(level, failure, body, deliveries), SEND_FAILURE))
-    data = {"status": "failed", "error": failure.error, "type": failure.type}
-    run.emit("node_state_change", failure.node_id, failure.address, data)
     return True
 
 

@@ -20,7 +20,7 @@ import msgspec
 from roundel.workflow.description import UNITS, Description, Field, Short, TitleAndText, Variants, Widget
 from roundel.workflow.graph import Edge, GraphSettings, NodeEnvelope
 from roundel.workflow.loader import WorkflowFile
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import ERROR_PORT, NodeType
 from roundel.workflow.schema import (
     SchemaBuilder,
     ValueInfo,
@@ -206,12 +206,19 @@ def _unit(field: Field) -> dict[str, Any] | None:
     return None if field.unit is None else {"name": field.unit, "title": _localized(*UNITS[field.unit])}
 
 
+_ERROR_TITLE = ("The error, if the node fails", "节点失败时的错误")
+
+
 def _ports(kind: NodeType) -> Mapping[str, TitleAndText]:
     """The ports of a node type that do not depend on its config. Without titles of its own, those of an
-    empty config."""
-    if kind.port_titles or has_required_key(kind.config):
-        return kind.port_titles
-    return {name: (humanize(name), humanize(name)) for name in kind.ports(kind.config())}
+    empty config. Every type has the port `error`."""
+    titles = dict(kind.port_titles)
+    if not titles and not has_required_key(kind.config):
+        config = kind.config()
+        names = (*kind.ports(config), *kind.explicit_ports(config))
+        titles = {name: (humanize(name), humanize(name)) for name in names}
+    titles.setdefault(ERROR_PORT, _ERROR_TITLE)
+    return titles
 
 
 def _localized(en: str, zh: str) -> LocalizedText:
