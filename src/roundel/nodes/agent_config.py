@@ -449,8 +449,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="agents.md#reflection",
                 ),
                 "tools": Field(
-                    en=("Tools", "The tools that the model may use, by their names under `tools`."),
-                    zh=("工具", "模型可以使用的工具，即 `tools` 中的名称。"),
+                    en=(
+                        "Tools",
+                        "The tools that the model may use, by their names under `tools`; `exit_loop` is "
+                        "built in.",
+                    ),
+                    zh=("工具", "模型可以使用的工具，即 `tools` 中的名称；`exit_loop` 为内置工具。"),
                     widget="tool",
                     see="tools.md",
                 ),
