@@ -211,6 +211,15 @@ def test_error_edges_are_drawn_apart() -> None:
     assert [edge.explicit for edge in draw(plan).edges if edge.port] == [True] * 4
 
 
+def test_exit_edges_have_the_colour_of_their_role() -> None:
+    nodes = [node("Writer", "agent", tools=["exit_loop"]), node("End")]
+    edges = [edge("Writer", "Writer"), edge("Writer", "End", port="exit")]
+    plan = plan_of(graph(nodes, edges, end=["End"]))
+    assert "⇥⤳ End [port exit]" in shown(plan)
+    assert "linkStyle 1 stroke-dasharray:9 3 2 3" in mermaid(plan)
+    assert picture(plan).count('<path class="edge leave explicit"') == 1
+
+
 # SVG.
 
 

@@ -313,6 +313,28 @@ def test_node_that_may_leave_by_a_port_of_its_own(edges: list[dict[str, Any]], l
     assert quitting(*({**edge, "port": "exit"} for edge in edges)).worst_case_rounds == limit
 
 
+def test_agent_that_may_leave_by_its_tool() -> None:
+    def graph(*more: str) -> roundel.Graph:
+        made = roundel.Graph(start="Writer", end="End").node("Writer", "agent", tools=["exit_loop"])
+        made.node("Reviewer", "agent").node("End", "passthrough").edge("Writer", "Reviewer")
+        made.edge("Reviewer", "Writer")
+        for target in more:
+            made.edge("Writer", target, port="exit")
+        return made
+
+    # A loop that only its model leaves is bounded by its cap, as if it decided by words.
+    assert check_messages(graph("End")) == [
+        "only-capped: loop 'Writer' is bounded only by its cap of 100 rounds; "
+        "whether it ends before depends on what 'Writer' says"
+    ]
+    for targets, limit in ((("End",), 4), (("Writer",), None), (("Writer", "Guard"), 4)):
+        guarded = graph().node("Guard", "loop_counter", max_iterations=4).edge("Reviewer", "Guard")
+        guarded.edge("Guard", "Writer").edge("Guard", "End")
+        for target in targets:
+            guarded.edge("Writer", target, port="exit")
+        assert worst(guarded) == limit
+
+
 # Several guards, clocks, caps.
 
 
