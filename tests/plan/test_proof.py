@@ -335,6 +335,19 @@ def test_agent_that_may_leave_by_its_tool() -> None:
         assert worst(guarded) == limit
 
 
+def test_person_who_may_not_answer_in_time() -> None:
+    graph = roundel.Graph(start="Writer", end="End").node("Writer", "agent").node("End", "passthrough")
+    graph.node("Boss", "human", timeout="2h").edge("Writer", "Boss").edge("Boss", "Writer")
+    graph.node("Guard", "loop_counter", max_iterations=4).edge("Boss", "Guard")
+    graph.edge("Guard", "Writer").edge("Guard", "End")
+    assert worst(graph) == 4
+    assert worst(graph.edge("Boss", "End", port="timeout")) == 4
+    assert worst(graph.edge("Boss", "Writer", port="timeout")) == 4  # an exit takes precedence
+    graph._edges = [edge for edge in graph._edges if (edge["to"], edge.get("port")) != ("End", "timeout")]
+    assert worst(graph) is None
+    assert "Boss → Writer (timeout) may begin a round" in check_messages(graph)[0]
+
+
 # Several guards, clocks, caps.
 
 
