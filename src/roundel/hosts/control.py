@@ -164,7 +164,7 @@ class UnclearAnswer(StoreError):
     """The answer to a tool approval is neither consent, refusal nor other arguments."""
 
 
-class Lock(_Request, frozen=True, tag="lock"):
+class LockRun(_Request, frozen=True, tag="lock"):
     """Trips the breaker: lets the calls in flight finish, and starts nothing new until an unlock."""
 
     reason: str
@@ -183,14 +183,14 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-RunRequest = Pause | Resume | RetryRun | Stop | Answer | Lock | Unlock
+RunRequest = Pause | Resume | RetryRun | Stop | Answer | LockRun | Unlock
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
     "retry": RetryRun,
     "stop": Stop,
     "answer": Answer,
-    "lock": Lock,
+    "lock": LockRun,
     "unlock": Unlock,
 }
 
@@ -208,7 +208,7 @@ def to_fact(request: RunRequest, now: float) -> Fact:
         return Stopped(request.reason or "stopped", now)
     if isinstance(request, Answer):
         return Answered(request.address, request.message, now)
-    if isinstance(request, Lock):
+    if isinstance(request, LockRun):
         return Locked(request.reason, request.by, now)
     return Unlocked(
         request.reason,
@@ -234,7 +234,7 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
         )
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
-    if isinstance(request, Lock):
+    if isinstance(request, LockRun):
         if not request.reason.strip():
             raise StoreError("to lock a run takes a reason")
         if state.over:

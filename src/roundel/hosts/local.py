@@ -36,7 +36,7 @@ import msgspec
 
 from roundel.hosts.control import (
     Answer,
-    Lock,
+    LockRun,
     Resume,
     RunRequest,
     Stop,
@@ -281,7 +281,7 @@ class LocalEngine:
         owner: `withdraw` succeeds only while the request is open, so its result decides."""
         store = self.store
         # Checked here as well: the owner could refuse a wrong answer only with a plain text.
-        if isinstance(request, (Answer, Lock)):
+        if isinstance(request, (Answer, LockRun)):
             request = resolve_request(request, (await open_run(store, run_id)).state)
         number = await store.request(run_id, request.kind, await self._mask_request(run_id, request))
         try:

@@ -20,6 +20,7 @@ import msgspec
 
 from roundel.hosts.control import (
     Answer,
+    LockRun,
     Pause,
     Question,
     Resume,
@@ -29,7 +30,6 @@ from roundel.hosts.control import (
     Unlock,
     open_questions,
 )
-from roundel.hosts.control import Lock as LockRequest
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
 from roundel.hosts.stored_run import follow, pinned_plan, read_events
@@ -281,7 +281,7 @@ class Runs:
     async def lock(self, run_id: str, reason: str, *, by: str = "") -> None:
         """Trips the breaker: lets the calls in flight finish, and starts nothing new. The status becomes
         `suspended_locked`; `unlock` lets the run continue."""
-        await self.engine.control(await self._known(run_id), LockRequest(reason, by))
+        await self.engine.control(await self._known(run_id), LockRun(reason, by))
 
     async def unlock(
         self,
