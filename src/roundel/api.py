@@ -21,6 +21,7 @@ from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
 from roundel.nodes.loading import Source, draft_plan
 from roundel.nodes.middleware import Middleware
+from roundel.plan.overrides import LimitValues
 from roundel.runs.lookup import StoreLocation
 from roundel.runs.runs import Runs, ScriptSource, open_recorder
 from roundel.workflow.diagnostics import WorkflowError
@@ -48,8 +49,8 @@ class Options(TypedDict, total=False):
     store: StoreLocation
     """Where the run is stored, so that it survives a crash: a path, a URL or a store; None: not
     stored."""
-    limits: Mapping[str, float] | None
-    """Override limits of the workflow."""
+    limits: LimitValues | None
+    """Override limits of the workflow: `NAME`, or `X.NAME` for one loop or node."""
     group: str | None
     """The group whose memory the run uses, instead of that of the workflow."""
     allow_paths: AllowPaths

@@ -9,7 +9,8 @@ import pytest
 
 import roundel
 from roundel.nodes.loading import check, load
-from roundel.workflow.graph import with_group, with_limits
+from roundel.plan.overrides import with_limits
+from roundel.workflow.graph import with_group
 
 LONG = "a-long-value-0123456789"
 

@@ -19,7 +19,7 @@ import click
 
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import suggest
-from roundel.cli.options import data_option, limit_option, parse_limits, run_argument
+from roundel.cli.options import data_option, parse_raised_limits, raise_option, run_argument
 from roundel.cli.output import console, echo
 from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
 from roundel.hosts.control import UnclearAnswer
@@ -217,7 +217,7 @@ OPTIONS = {
 @click.option(
     "--workflow-reviewed", is_flag=True, help="Confirm that you have checked the workflow and its limits."
 )
-@limit_option
+@raise_option
 @click.option("--message", metavar="TEXT", help="Replace the last message.")
 @click.option("--note", default="", metavar="TEXT", help="Add a note for the agent that runs next.")
 @click.option(
@@ -256,7 +256,7 @@ def unlock_command(
         "cost_accepted": cost_accepted,
         "workflow_reviewed": workflow_reviewed,
     }
-    raised = parse_limits(limits)
+    raised = parse_raised_limits(limits)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)

@@ -56,7 +56,14 @@ run_argument = click.argument("run", type=RunName())
 
 
 limit_option = click.option(
-    "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Override a limit: {', '.join(LIMIT_NAMES)}."
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="[X.]NAME=N",
+    help=f"Override a limit, of the run or of the loop or node X: {', '.join(LIMIT_NAMES)}.",
+)
+raise_option = click.option(
+    "--limit", "limits", multiple=True, metavar="NAME=N", help="Raise the limit that locked the run."
 )
 
 variable_option = click.option(
@@ -64,27 +71,50 @@ variable_option = click.option(
 )
 
 
-def parse_limits(pairs: Iterable[str]) -> dict[str, float]:
+def parse_limits(pairs: Iterable[str]) -> dict[str, float | str]:
+    """`--limit` options. Whether the loop or node X exists is checked with the workflow."""
+    given: dict[str, float | str] = {}
+    for pair in pairs:
+        key, sign, value = pair.rpartition("=")  # the last one, since an id may contain the sign
+        name = key.rpartition(".")[2]
+        if not sign:
+            raise click.UsageError(f"--limit takes NAME=N or X.NAME=N, not '{pair}'")
+        if name not in LIMIT_NAMES:
+            raise click.UsageError(f"--limit takes {', '.join(LIMIT_NAMES)}, not '{name}'")
+        given[key] = _switch(value) if name == "unpriced" else _number(name, value)
+    return given
+
+
+def parse_raised_limits(pairs: Iterable[str]) -> dict[str, float]:
+    """`--limit` options of an unlock, which raise the limit that locked the run."""
     given = parse_assignments(pairs, "--limit")
-    unknown = set(given) - set(LIMIT_NAMES)
-    if unknown:
-        raise click.UsageError(f"--limit takes {', '.join(LIMIT_NAMES)}, not '{min(unknown)}'")
+    known = [name for name in LIMIT_NAMES if name != "unpriced"]
+    for name in given:
+        if name not in known:
+            raise click.UsageError(f"--limit takes {', '.join(known)}, not '{name}'")
     return {name: _number(name, value) for name, value in given.items()}
+
+
+def _switch(value: str) -> str:
+    if value not in ("lock", "allow"):
+        raise click.UsageError("--limit unpriced takes lock or allow")
+    return value
 
 
 def _number(name: str, value: str) -> float:
     """The value of a limit. Dollars and seconds may have fractions.
 
-    0 forbids something altogether, such as tool calls; a run with 0 rounds, steps or seconds could not
-    start.
+    0 forbids something altogether, such as tool calls; a run with 0 rounds, steps, seconds or tokens per
+    call could not start.
     """
     try:
         number = float(value) if name in ("cost_usd", "seconds") else int(value)
     except ValueError:
         number = -1
-    if not 0 <= number < 1e15 or (number == 0 and name in ("rounds", "steps", "seconds")):
+    above_zero = name in ("rounds", "steps", "seconds", "tokens_per_call")
+    if not 0 <= number < 1e15 or (number == 0 and above_zero):
         kind = "a number" if name in ("cost_usd", "seconds") else "a whole number"
-        raise click.UsageError(f"--limit {name} takes {kind} above 0")
+        raise click.UsageError(f"--limit {name} takes {kind} {'above 0' if above_zero else 'of 0 or more'}")
     return number
 
 

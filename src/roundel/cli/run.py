@@ -42,10 +42,11 @@ from roundel.kernel.facts import secrets_of
 from roundel.llm.script import Script, ScriptRecorder, load_script
 from roundel.nodes.loading import check
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.overrides import LimitError, with_limits
 from roundel.runs.forking import Difference
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.graph import Workflow, with_group, with_limits
+from roundel.workflow.graph import Workflow, with_group
 from roundel.workflow.message import Message, data_text
 
 
@@ -101,6 +102,8 @@ def run_command(
         script = _load_script(script_file, plan)
         runs = Runs() if not_stored else open_runs(place)
         message = Message(_input(text, workflow, data), data=data)
+    except LimitError as error:
+        raise click.UsageError(str(error)) from None
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         suggest_check(file)

@@ -21,6 +21,7 @@ from roundel.cli.signals import interrupts
 from roundel.journal.registry import scheme_of, store_url
 from roundel.journal.store import NoRun, StoreError
 from roundel.llm.resource_pool import close_pool
+from roundel.plan.overrides import LimitError
 from roundel.runs.lookup import AmbiguousRun
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
@@ -138,6 +139,8 @@ def run_to_end(work: Callable[[], Awaitable[T]]) -> T:
         raise NotFound(str(error)) from None
     except StoreError as error:
         raise click.ClickException(str(error)) from None
+    except LimitError as error:
+        raise click.UsageError(str(error)) from None
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         sys.exit(INVALID)

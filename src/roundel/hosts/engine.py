@@ -23,6 +23,7 @@ from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.loading import Source
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
+from roundel.plan.overrides import LimitValue
 from roundel.workflow.message import Message
 
 
@@ -73,7 +74,7 @@ class RunSpec(Struct, frozen=True):
     plan: Plan
     messages: tuple[Message, ...]
     script: Script | None = None
-    limits: dict[str, float] = {}
+    limits: dict[str, LimitValue] = {}
     """The limits that were given for this run. The plan contains them already; they are stored apart, so
     that a fork with another workflow can apply them again."""
     stored: bool = True

@@ -49,16 +49,17 @@ from roundel.llm.script import Script
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.overrides import LimitValue, LimitValues, with_limits
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
 from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
-from roundel.workflow.graph import Workflow, with_group, with_limits
+from roundel.workflow.graph import Workflow, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.variables import read_dotenv
 
 
-def pin(plan: Plan, script: Script | None = None, limits: Mapping[str, float] | None = None) -> Pinned:
+def pin(plan: Plan, script: Script | None = None, limits: LimitValues | None = None) -> Pinned:
     """What is stored with a run, without secrets; StoreError if its workflow contains what cannot be
     stored."""
     # Cached with the plan: a process that starts many runs of one workflow encodes it once.
@@ -138,7 +139,8 @@ def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) 
             return None
     else:
         workflow = load(source, original.variables, allow_paths=allowed)
-    return with_group(with_limits(workflow, _with_whole_numbers(pinned.limits)), original.memory.group_id)
+    limited = with_limits(workflow, _with_whole_numbers(pinned.limits), inherited=True)
+    return with_group(limited, original.memory.group_id)
 
 
 def _unchanged_secrets(pinned: Pinned, original: Workflow, reloaded: Workflow | None) -> dict[str, str]:
@@ -172,7 +174,7 @@ _NO_DEFINITION: dict[str, Any] = {
 def changed_plan(
     pinned: Pinned,
     source: Source | None,
-    limits: Mapping[str, float] | None = None,
+    limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> Plan:
@@ -182,18 +184,25 @@ def changed_plan(
     It has the variables, the limits and the memory group of the run, except for those that are given,
     and may read what the run may read. Variables are replaced when a workflow is loaded, so other ones
     need its source: the file that the run was started from, if none is given."""
-    bounds = _with_whole_numbers({**pinned.limits, **(limits or {})})
     original = decode_pinned(pinned, os.environ)
     if variables:
         source = _source_with_placeholders(original, source)
     if source is None:
-        return compile_workflow(with_limits(decode_pinned(pinned), bounds))
+        return compile_workflow(_with_own_limits(decode_pinned(pinned), pinned, limits))
     allowed = (*original.access.allowed, *resolve_folders(allow_paths))
     values = {**original.variables, **(variables or {})}
     loaded = load(source, values, allow_paths=allowed)
     for name in variables or ():
         _check_variable(name, source, loaded, allowed)
-    return compile_workflow(with_group(with_limits(loaded, bounds), original.memory.group_id))
+    limited = _with_own_limits(loaded, pinned, limits)
+    return compile_workflow(with_group(limited, original.memory.group_id))
+
+
+def _with_own_limits(workflow: Workflow, pinned: Pinned, limits: LimitValues | None) -> Workflow:
+    """The workflow with the limits of the old run, as far as it has the loops and nodes that they are for,
+    and then those that were given now."""
+    inherited = with_limits(workflow, _with_whole_numbers(pinned.limits), inherited=True)
+    return with_limits(inherited, _with_whole_numbers(limits or {}))
 
 
 def _source_with_placeholders(original: Workflow, source: Source | None) -> Source:
@@ -240,10 +249,13 @@ _OTHER_VALUE = "a value that no workflow has: 7f0c1d5e"
 """Loaded in place of a variable, it shows whether the workflow uses the variable."""
 
 
-def _with_whole_numbers(limits: Mapping[str, float]) -> dict[str, float]:
+def _with_whole_numbers(limits: LimitValues) -> dict[str, LimitValue]:
     """Limits with integers where possible: they are stored as floats, and a limit that counts rounds has
     to be an integer again."""
-    return {name: int(limit) if limit == int(limit) else limit for name, limit in limits.items()}
+    return {
+        name: limit if isinstance(limit, str) or limit != int(limit) else int(limit)
+        for name, limit in limits.items()
+    }
 
 
 INPUT_PREVIEW_LENGTH = 200

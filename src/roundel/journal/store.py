@@ -65,7 +65,7 @@ class Pinned(Struct, frozen=True):
     """The loaded workflow (workflow/encoding.py)."""
     semantics: int
     """The version of the rules by which it is executed (kernel/step.py)."""
-    limits: dict[str, float] = {}
+    limits: dict[str, float | str] = {}
     """The limits given for the run, in place of the workflow's; a fork with another workflow has them,
     too."""
     script: str = ""

@@ -308,7 +308,7 @@ class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
 
     workflow: str
     """The new workflow, encoded, without secrets."""
-    limits: dict[str, float]
+    limits: dict[str, float | str]
     """The limits that were given for the run, besides those of the workflow."""
     entries: tuple[str, ...]
     seq: int

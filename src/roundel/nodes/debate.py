@@ -379,5 +379,6 @@ NODE = NodeType(
     controller=_make_controller,
     iterations=_turns,
     rounds=lambda config: config.max_rounds,
+    with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     loops=True,
 )

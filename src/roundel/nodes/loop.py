@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from roundel.kernel.commands import Call
 from roundel.kernel.events import stamp
@@ -384,6 +385,7 @@ NODE = NodeType(
     guard=True,
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
+    with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     forgets=lambda _config: True,
     state=LoopState,
 )

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
@@ -238,6 +239,12 @@ def _turns(config: Config) -> tuple[int | None, ...]:
     return (max(0, config.strategy.kind.max),)
 
 
+def _with_rounds(config: Config, rounds: int) -> Config:
+    assert config.strategy is not None
+    kind = replace(config.strategy.kind, max=rounds)
+    return replace(config, strategy=replace(config.strategy, kind=kind))
+
+
 def _make_controller(config: Config) -> LoopController:
     assert config.strategy is not None
     kind, carry = config.strategy.kind, config.context == "carry"
@@ -290,5 +297,6 @@ NODE = NodeType(
     controller=_make_controller,
     iterations=_turns,
     rounds=lambda config: _turns(config)[0],
+    with_rounds=_with_rounds,
     loops=True,
 )

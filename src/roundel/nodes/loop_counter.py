@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
@@ -100,6 +101,7 @@ NODE = NodeType(
     pure=True,
     guard=True,
     bound=lambda config: Bound(rounds=config.max_iterations),
+    with_rounds=lambda config, rounds: replace(config, max_iterations=rounds),
     silent=True,
     single=lambda _config: True,
     forgets=lambda config: bool(config.scope == "loop"),

@@ -80,6 +80,7 @@ from roundel.llm.script import Script
 from roundel.nodes.loading import Source
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
+from roundel.plan.overrides import LimitValues
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
@@ -470,7 +471,7 @@ async def fork(
     at: str = "",
     *,
     workflow: Source | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     message: str | None = None,
     script: Script | None = None,
@@ -522,7 +523,7 @@ async def replay(
     store: Store,
     run_id: str,
     workflow: Source | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> Difference | None:
@@ -540,7 +541,7 @@ async def revise(
     run_id: str,
     *,
     workflow: Source | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     script: Script | None = None,
     allow_paths: AllowPaths = (),
@@ -701,7 +702,7 @@ def _call_at(state: Run, at: str) -> str:
 
 
 def _pinned(
-    pinned: Pinned, changed: Plan | None, limits: Mapping[str, float] | None, script: Script | None
+    pinned: Pinned, changed: Plan | None, limits: LimitValues | None, script: Script | None
 ) -> Pinned:
     """What the fork is pinned to: as the old run, with what was changed."""
     changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}

@@ -39,12 +39,13 @@ from roundel.kernel.state import Lock
 from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
 from roundel.nodes.loading import Source, load
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.workflow.document import AllowPaths
-from roundel.workflow.graph import with_group, with_limits
+from roundel.workflow.graph import with_group
 from roundel.workflow.message import Message
 
 Rows = list[RunRow]
@@ -104,7 +105,7 @@ class Runs:
         *,
         script: ScriptSource = None,
         variables: Mapping[str, Any] | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: LimitValues | None = None,
         group: str | None = None,
         allow_paths: AllowPaths = (),
         stored: bool = True,
@@ -156,7 +157,7 @@ class Runs:
         record: str | os.PathLike[str] | None = None,
         attach: Attach | None = None,
         workflow: Source | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
@@ -186,7 +187,7 @@ class Runs:
         run_id: str,
         *,
         workflow: Source | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
@@ -370,7 +371,7 @@ class Runs:
         at: str = "",
         *,
         workflow: Source | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
         message: str | None = None,
         script: ScriptSource = None,
@@ -400,7 +401,7 @@ class Runs:
         run_id: str,
         *,
         workflow: Source | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
         allow_paths: AllowPaths = (),
     ) -> Difference | None:
@@ -437,7 +438,7 @@ def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
 def _load_plan(
     workflow: Source,
     variables: Mapping[str, Any] | None,
-    limits: Mapping[str, float] | None,
+    limits: LimitValues | None,
     group: str | None,
     allow_paths: AllowPaths,
 ) -> Plan:

@@ -17,11 +17,10 @@ a node depends on its type, and because nodes and edges are read with the names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
@@ -815,7 +814,7 @@ class Workflow(Struct, frozen=True):
     """A workflow that can be run. The loader or the builder creates it; a stored run decodes it
     (encoding.py).
 
-    It is a value: `with_limits` and `with_group` return changed copies."""
+    It is a value: `with_limits` (plan/overrides.py) and `with_group` return changed copies."""
 
     graph: GraphDefinition
     version: str = ""
@@ -939,26 +938,6 @@ class NodeReader(Reader):
             hint = did_you_mean(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
-
-
-def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
-    """Returns the workflow with limits that replace those of its graph (`roundel run --limit`).
-
-    They are set on the graph, not on the file: the limits of the graph come first, so these win in any
-    case. Raises ValueError for an unknown name or an invalid value."""
-    if not limits:
-        return workflow
-    unknown = set(limits) - set(LIMIT_NAMES)
-    if unknown:
-        raise ValueError(f"there is no limit '{min(unknown)}'; known limits: {', '.join(LIMIT_NAMES)}")
-    try:
-        graph_limits = msgspec.convert(msgspec.structs.asdict(workflow.graph.limits) | dict(limits), Limits)
-    except msgspec.ValidationError:
-        raise ValueError(
-            "a limit is a number: of rounds, steps and seconds at least 1, else 0 or more"
-        ) from None
-    graph = msgspec.structs.replace(workflow.graph, limits=graph_limits)
-    return msgspec.structs.replace(workflow, graph=graph)
 
 
 def with_group(workflow: Workflow, group: str | None) -> Workflow:

@@ -125,6 +125,10 @@ class NodeType(Struct, frozen=True, eq=False):
     rounds: Callable[[Any], int | None] = _return_none
     """For a node that is a loop: how many rounds one run of it takes at most; None if unknown."""
 
+    with_rounds: Callable[[Any, int], Any] | None = None
+    """For a node that is a loop, or counts the rounds of one: called as (config, rounds), it returns the
+    config with another number of rounds. None for all others."""
+
     conversation: Callable[[Any], Any] = _return_none
     """Creates a `Conversation` (kernel/tool_loop.py) from the config, for a node that makes several
     calls, such as an agent with tools; None for a node that makes one."""
