@@ -122,6 +122,23 @@ def test_a_limit_locks_the_run(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("limit", "status", "rounds"),
+    [
+        ("Writer.rounds=2", "suspended_locked", 2),  # the cap of the loop
+        ("Guard.rounds=1", "completed", 1),  # the guard's own
+        ("Writer.model_calls=2", "suspended_locked", 3),  # refused in the third round
+        ("Writer.Writer.output_tokens=5", "completed", 3),
+        ("unpriced=allow", "completed", 3),
+    ],
+)
+def test_limit_of_one_loop_or_node(folder: Path, limit: str, status: str, rounds: int) -> None:
+    (folder / "never.yaml").write_text("Writer: [one]\nReviewer: [no]\n")
+    done = roundel(folder, "run", "review.yaml", "--script", "never.yaml", "--limit", limit, "--json")
+    summary = events(done)[-1]["data"]
+    assert (summary["status"], summary["loops"]["Writer"]["rounds"]) == (status, rounds)
+
+
 def test_unanswered_question_leaves_the_run_waiting(folder: Path) -> None:
     (folder / "writer.yaml").write_text("Writer: [one]\n")
     done = roundel(folder, "run", "review.yaml", "--script", "writer.yaml", "--json")
@@ -160,7 +177,13 @@ def test_warnings_do_not_stop_a_run(folder: Path) -> None:
     [
         (["run"], "Missing argument 'FILE'"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
-        (["run", "review.yaml", "--limit", "rounds"], "NAME=VALUE"),
+        (["run", "review.yaml", "--limit", "rounds"], "X.NAME=N"),
+        (["run", "review.yaml", "--limit", "Writer.rounds=0"], "above 0"),
+        (["run", "review.yaml", "--limit", "Wirter.rounds=2"], "did you mean 'Writer'"),
+        (["run", "review.yaml", "--limit", "Nobody.rounds=2"], "there are Final, Guard, Reviewer, Writer"),
+        (["run", "review.yaml", "--limit", "Final.rounds=2"], "'Final' has no rounds"),
+        (["run", "review.yaml", "--limit", "unpriced=never"], "lock or allow"),
+        (["run", "review.yaml", "--limit", "tokens_per_call=0"], "above 0"),
         (["run", "review.yaml", "--limit", "rounds=0"], "above 0"),
         (["run", "review.yaml", "--limit", "rounds=many"], "whole number"),
         (["run", "review.yaml", "--limit", "sandwiches=3"], "not 'sandwiches'"),

@@ -247,6 +247,21 @@ def test_fork_and_replay_with_another_variable(folder: Path) -> None:
         assert "flow.yaml, which is not there any more" in gone.stderr and "--workflow FILE" in gone.stderr
 
 
+def test_limits_of_one_loop_are_inherited_and_raised_by_a_fork(folder: Path) -> None:
+    (folder / "script.yaml").write_text("Writer: [draft]\nEditor: [no, no, OK]\n")
+    assert run(folder, "--limit", "Writer.rounds=2").exit_code == 3
+    assert roundel(folder, "replay", "last").exit_code == 0
+    assert roundel(folder, "replay", "last", "--limit", "Writer.rounds=5").exit_code == 1
+    again = roundel(folder, "fork", "last", "--at", "Writer[1]/Editor")
+    assert again.exit_code == 3, again.stderr
+    unknown = roundel(folder, "fork", "last", "--limit", "Wirter.rounds=5")
+    assert (unknown.exit_code, "did you mean 'Writer'" in unknown.stderr) == (2, True)
+    unlocked = roundel(folder, "unlock", "last", "--limit", "Writer.rounds=5", "--reason", "fine", *CHECKED)
+    assert (unlocked.exit_code, "--limit takes rounds" in unlocked.stderr) == (2, True)
+    done = roundel(folder, "fork", "last", "--limit", "Writer.rounds=5")
+    assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
+
+
 def test_pause_and_stop_reasons_are_stored(folder: Path) -> None:
     assert run(folder).exit_code == 4
     assert roundel(folder, "pause", "last", "--reason", "lunch").exit_code == 0

@@ -149,6 +149,23 @@ def test_limits_are_pinned(place: Path) -> None:
     using(place, story)
 
 
+def test_limits_of_one_loop_are_pinned_and_dropped_where_it_is_missing(place: Path) -> None:
+    rounds = {"Writer.rounds": 2}
+    assert run_stored(place, BOTH, limits={**rounds, "unpriced": "allow"}).status == "suspended_locked"
+    other: dict[str, object] = {
+        "graph": {"nodes": [{"id": "Solo", "type": "literal", "config": {"content": "x"}}], "start": "Solo"}
+    }
+
+    async def story(runs: roundel.Runs) -> None:
+        assert await runs.replay("last") is None
+        assert (await runs.resume(await runs.fork("last", limits={"Writer.rounds": 10}))).completed
+        with pytest.raises(ValueError, match="no loop or node 'Nobody'"):
+            await runs.fork("last", limits={"Nobody.rounds": 10})
+        assert await runs.replay("last", workflow=other) is not None  # no error about 'Writer'
+
+    using(place, story)
+
+
 def test_workflow_with_functions_must_be_given_on_resume(place: Path) -> None:
     graph = roundel.Graph("shout", start="Ask", end="Shout").node("Ask", "human")
 
