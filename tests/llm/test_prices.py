@@ -8,6 +8,7 @@ import pytest
 from genai_prices.data import providers
 from pydantic_ai.usage import RequestUsage
 
+import roundel
 from roundel.nodes.prices import Prices, listed_cost
 from tests.llm.story import LOOK, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Reply, Wire
@@ -110,3 +111,69 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
     cost = Prices({}).cost("openai", "gpt-4o", usage)
     assert cost == listed_cost("openai", "gpt-4o", usage)
     assert cost is not None and cost < 0.0025
+
+
+def limited(models: dict[str, Any], **limits: Any) -> dict[str, Any]:
+    source = workflow(models)
+    source["graph"]["limits"] = {"cost_usd": 1, **limits}
+    return source
+
+
+def test_first_call_without_a_known_price_locks_the_run(wire: Wire) -> None:
+    wire.replies(MUCH)
+    house = {"default": profile(wire, model="openai:house")}
+    story = run_story(limited(house))
+    assert story.result.status == "suspended_locked"
+    (lock,) = story.of("limit_reached")
+    assert (lock["what"], lock["model"], lock["limit"]) == ("unpriced", "openai:house", 1)
+    assert run_story(limited(house, unpriced="allow")).result.completed
+
+
+def test_free_model_needs_no_tokens_to_have_a_known_cost(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    price = {"input": 0, "output": 0}
+    story = run_story(limited({"default": profile(wire, model="openai:house", price=price)}))
+    assert (story.result.status, story.result.usage["cost_usd"]) == ("completed", 0)
+
+
+SCRIPTED = {"A": [{"text": "a", "tokens": {"input": 1000, "output": 200}}]}
+
+
+@pytest.mark.parametrize(
+    ("models", "cost", "unpriced"),
+    [
+        ({"default": {"model": "openai:house", "price": PRICE}}, 0.005, 0),
+        ({"default": {"model": "openai:gpt-4o"}}, 0.0045, 0),
+        ({"default": {"model": "openai:gpt-4o", "price": PRICE}}, 0.005, 0),
+        ({"default": {"model": "openai:house"}}, None, 1),
+        ({}, None, 1),
+    ],
+)
+def test_scripted_tokens_cost_what_the_model_costs(
+    models: dict[str, Any], cost: float | None, unpriced: int
+) -> None:
+    usage = roundel.run(workflow(models), script=SCRIPTED).usage
+    assert usage["cost_usd"] == (None if cost is None else pytest.approx(cost))
+    assert usage["unpriced_calls"] == unpriced
+
+
+def test_scripted_run_meets_a_limit_on_the_cost() -> None:
+    source = workflow({"default": {"model": "openai:house", "price": PRICE}})
+    source["graph"]["nodes"].append({"id": "Again", "type": "loop", "config": {"max_rounds": 9}})
+    source["graph"]["nodes"].append({"id": "Out", "type": "passthrough"})
+    source["graph"]["edges"] = [
+        {"from": "A", "to": "Again"},
+        {"from": "Again", "to": "A", "port": "continue"},
+        {"from": "Again", "to": "Out", "port": "exit"},
+    ]
+    source["graph"] |= {"limits": {"cost_usd": 0.015}, "breaker": False}
+    result = roundel.run(source, script=SCRIPTED)
+    assert (result.status, result.usage["model_calls"]) == ("suspended_locked", 3)
+
+
+def test_scripted_reply_without_tokens_has_no_cost() -> None:
+    """Without tokens and limits on the cost, no table of prices is read."""
+    usage = roundel.run(workflow({"default": {"model": "openai:gpt-4o"}}), script={"A": "a"}).usage
+    assert (usage["cost_usd"], usage["unpriced_calls"]) == (None, 1)
+    usage = roundel.run(limited({"default": {"model": "openai:gpt-4o"}}), script={"A": "a"}).usage
+    assert (usage["cost_usd"], usage["unpriced_calls"]) == (0, 0)
