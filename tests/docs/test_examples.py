@@ -28,6 +28,10 @@ ENDS: dict[str, dict[str, Any]] = {
         "output": "The release is tomorrow at nine, once the tests have passed.",
         "loops": {"Council": {"rounds": 3, "exit_reason": "consensus_reached", "entries": 1}},
     },
+    "fallback": {
+        "output": "Steam, and then the afternoon.",
+        "loops": {"Writer": {"rounds": 2, "exit_reason": "error", "entries": 1}},
+    },
     "fan_out": {"nodes": {"Editor": 1, "Researcher": 5, "Summariser": 3}},
     "human_review": {"output": "Please come to tea on Sunday at four."},
     "nested_loops": {
@@ -131,6 +135,14 @@ def test_analyst_example_orders_only_after_approval(folder: Path) -> None:
     script.write_text("\n".join(script.read_text().split("Analyst/order")[:1]), encoding="utf-8")
     assert run(folder, "analyst")["status"] == "waiting"
     assert len(list(folder.glob(".roundel/work/*/orders.json"))) == 1
+
+
+def test_fallback_example_is_taken_up_after_both_models_failed(folder: Path) -> None:
+    failed = run(folder, "fallback", "down.yaml")
+    assert (failed["status"], failed["error"]) == ("failed", "Spare: no answer after 60 seconds")
+    assert failed["loops"]["Writer"]["exit_reason"] == "max_iterations_reached"
+    retried = roundel(folder, "retry", "last")
+    assert (retried.returncode, retried.stdout) == (0, "Steam, and then the afternoon.\n"), retried.stderr
 
 
 def test_timed_loop_ends_by_its_timer(folder: Path) -> None:
