@@ -52,7 +52,7 @@ def folder_with_runs(tmp_path: Path) -> Path:
 
 def test_commands_are_completed_with_their_help(tmp_path: Path) -> None:
     assert asked(tmp_path, "") == list(COMMANDS.items())
-    assert values(tmp_path, "re") == ["resume", "replay"]
+    assert values(tmp_path, "re") == ["resume", "retry", "replay"]
 
 
 def test_workflow_argument_completes_to_workflow_files_and_folders(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from roundel.cli.event_lines import LoopBounds
+from roundel.cli.event_lines import LoopBounds, format_event
 from roundel.cli.live_view import Display, LiveView, Summary, clock, duration
 from roundel.cli.progress import Progress
 from roundel.cli.prompt import ask_in_terminal
@@ -150,6 +150,74 @@ def test_log_reports_failures_questions_and_unreached_ends() -> None:
     assert "Me  answered  yes" in answered
     closed = REVIEW | {"edges": [{"from": "Writer", "to": "Final Output", "condition": False}]}
     assert "no end was reached; these did not fire: Writer → Final Output" in logged(plan_of(closed))
+
+
+FALLBACK: dict[str, Any] = {
+    "id": "fallback",
+    "nodes": [
+        {
+            "id": "Team",
+            "type": "subgraph",
+            "config": {
+                "type": "config",
+                "config": {
+                    "nodes": [
+                        {"id": "Inner", "type": "subgraph", "config": {"type": "config", "config": REVIEW}},
+                        {"id": "Ask", "type": "human"},
+                    ],
+                    "edges": [],
+                    "start": ["Inner", "Ask"],
+                },
+            },
+        },
+        {"id": "Spare", "type": "agent", "config": {"provider": "openai", "name": "m"}},
+    ],
+    "edges": [{"from": "Team", "to": "Spare", "port": "error"}],
+    "start": ["Team"],
+}
+DOWN: dict[str, Any] = {"Writer": {"error": "the line is dead"}, "Spare": "plan B"}
+
+
+def test_log_tells_handled_failures_from_others() -> None:
+    lines = logged(plan_of(FALLBACK), DOWN)
+    assert "Team/Inner/Writer[1]/Writer  failed  the line is dead" in lines
+    assert "Team  failed (handled)  the line is dead" in lines
+    assert lines[-1].startswith("completed in")
+
+
+def test_display_tells_handled_failures_from_others_and_forgets_what_was_cancelled() -> None:
+    plan = plan_of(FALLBACK)
+    events = until(events_of(plan, DOWN), "Spare", "running")
+    shown = picture(plan, events)
+    assert "! Team  handled: the line is dead" in shown
+    assert "✗ Team/Inner/Writer[1]/Writer  the line is dead" in shown
+    assert "Team/Ask" not in shown
+    progress = Progress(plan)
+    for event in events:
+        progress.apply_event(event)
+    snapshot = progress.snapshot()
+    assert list(snapshot.active) == ["Spare"]
+    assert snapshot.awaiting_answer == set()
+
+
+def test_retried_nodes_are_not_counted_again() -> None:
+    plan = plan_of(REVIEW)
+    events = events_of(plan, {"Writer": {"error": "the line is dead"}})
+    running = next(event for event in events if event.data.get("status") == "running")
+    retried = [
+        Event(90, "run_state_change", running.timestamp, "r", None, None, {"status": "running"}),
+        Event(91, running.event, running.timestamp, "r", "Writer", running.address, {**RETRIED}),
+    ]
+    progress = Progress(plan)
+    for event in (*events, *retried):
+        progress.apply_event(event)
+    snapshot = progress.snapshot()
+    assert (snapshot.runs, snapshot.status) == ({"Writer": 1}, "running")
+    assert list(snapshot.active) == [running.address]
+    assert format_event(retried[1], None) == "Writer[1]/Writer  retried"
+
+
+RETRIED = {"status": "running", "retried": True}
 
 
 def test_log_reports_the_limit_that_was_reached() -> None:

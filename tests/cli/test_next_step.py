@@ -174,13 +174,21 @@ def test_a_run_that_is_locked_twice_names_the_options_that_change_something(shel
     shell(f"{unlock} --exit Final", DONE)
 
 
-def test_failed_run_suggests_a_fork_at_the_failed_node(shell: Shell) -> None:
-    log = shell.run({"Writer": {"error": "no credit"}}, code=FAILED)
+def test_failed_run_suggests_a_retry(shell: Shell) -> None:
+    broken = {"Writer": [{"error": "no credit"}, {"error": "still none"}, "one"], "Editor": "OK"}
+    retry = shell.run(broken, code=FAILED)
+    assert retry == f"roundel retry {shell.last()}{shell.store}"
+    log = next_of(shell(retry, FAILED))
     assert log == f"roundel log {shell.last()}{shell.store}"
-    fork = next_of(shell(log, DONE))
-    assert fork == f"roundel fork {shell.last()} --at 'Writer[1]/Writer'{shell.store}"
-    (shell.folder / "script.json").write_text('{"Writer": "one", "Editor": "OK"}')
-    assert shell(f"{fork} --script script.json", DONE).stdout == "OK\n"
+    assert next_of(shell(log, DONE)) == retry
+    done = shell(f"{retry} --json", DONE)
+    assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
+    again = shell(retry, FAILED)
+    assert "has not failed, so there is nothing to retry; it is completed" in again.stderr
+    assert next_of(again) == log
+    events = [json.loads(line) for line in shell(f"{log} --json", DONE).stdout.splitlines()]
+    finished = [event["data"]["status"] for event in events if event["event"] == "run_finished"]
+    assert finished == ["failed", "failed", "completed"]
 
 
 def test_stopped_run_suggests_a_fork(shell: Shell) -> None:
@@ -200,7 +208,7 @@ def test_next_step_with_json_goes_to_stderr_only(shell: Shell) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
 
 
-STEERING = ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot")
+STEERING = ("log", "answer", "resume", "retry", "unlock", "stop", "pause", "fork", "replay", "plot")
 
 
 def test_unknown_run_or_store_suggests_a_command(shell: Shell) -> None:

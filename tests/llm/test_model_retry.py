@@ -120,6 +120,31 @@ def test_non_json_error_page_is_reported_as_text(wire: Wire) -> None:
     assert run_story(asking(wire)).error.endswith("the provider answered 502: <html> Bad gateway</html>")
 
 
+# Kinds of failures, for error edges.
+
+
+@every_provider
+@pytest.mark.parametrize(
+    ("status", "kind", "attempts"), [(429, "RateLimited", 2), (500, "ModelError", 2), (401, "ModelError", 1)]
+)
+def test_failure_has_a_type_and_the_number_of_attempts(
+    wire: Wire, provider: str, status: int, kind: str, attempts: int
+) -> None:
+    wire.replies(Reply(status=status))
+    story = run_story(asking(wire, provider, retry=TWICE, on_error="message"))
+    data = story.result.data or {}
+    assert (data["type"], data["attempts"], data["node"]) == (kind, attempts, "A")
+    assert len(wire.requests) == attempts
+
+
+def test_late_answer_is_a_timeout(wire: Wire) -> None:
+    wire.replies(Reply(text="Late.", delay=0.2))
+    story = run_story(workflow({"default": profile(wire, timeout=0.05)}, retry={"enabled": False}))
+    assert story.result.error
+    failed = [data for data in story.of("node_state_change") if data["status"] == "failed"]
+    assert [data["type"] for data in failed] == ["Timeout"]
+
+
 # Connections.
 
 

@@ -189,6 +189,50 @@ def test_failed_span_has_error_status_and_reason() -> None:
     assert watch.at("Ann").status.status_code is StatusCode.UNSET
 
 
+def fallback() -> roundel.Graph:
+    """A team of two graphs, one inside the other, and an agent for their failures."""
+    inner = roundel.Graph("inner", start="Risky").node("Risky", "agent", provider="openai", name="m")
+    outer = roundel.Graph("outer", start="Inner").node("Inner", "subgraph", graph=inner)
+    graph = roundel.Graph("fallback", start="Team", end="Spare").node("Team", "subgraph", graph=outer)
+    graph.node("Spare", "agent", provider="openai", name="m")
+    return graph.edge("Team", "Spare", port="error")
+
+
+def test_handled_failure_ends_all_spans_inside_and_not_the_run() -> None:
+    watch = RecordedTelemetry()
+    result = watch.run(fallback(), script={"Risky": {"error": "rate limit"}, "Spare": "plan B"})
+    assert result.output == "plan B"
+    for address in ("Team/Inner/Risky", "Team"):
+        span = watch.at(address)
+        assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "rate limit")
+    assert "roundel.status" in attributes_of(watch.at("Team/Inner"))
+    run = watch.one("invoke_workflow fallback")
+    assert run.status.status_code is StatusCode.UNSET
+    assert attributes_of(run)["roundel.status"] == "completed"
+    spans = [watch.at(address) for address in ("Team", "Team/Inner", "Team/Inner/Risky")]
+    ends = [span.end_time or 0 for span in spans]
+    assert ends == sorted(ends, reverse=True)
+    assert ends[0] <= (watch.at("Spare").start_time or 0)
+
+
+def test_retried_run_is_another_segment_of_the_same_trace(tmp_path: Path) -> None:
+    store, here, later = tmp_path / "runs.db", RecordedTelemetry(), RecordedTelemetry()
+    script = {"Ann": "hello", "Ben": [{"error": "rate limit"}, "good day"]}
+    failed = here.run(agents("Ann", "Ben"), script=script, store=store)
+    assert failed.status == "failed"
+
+    async def retried(runs: roundel.Runs) -> roundel.Result:
+        return await runs.retry(failed.run_id, middleware=[later.telemetry])
+
+    assert using(store, retried).output == "good day"
+    first, second = here.one("invoke_workflow chain"), later.one("invoke_workflow chain")
+    assert [attributes_of(part)["roundel.status"] for part in (first, second)] == ["failed", "completed"]
+    assert context(first).trace_id == context(second).trace_id
+    assert span_events(second)["roundel.resumed"]["roundel.reason"] == "retried"
+    assert attributes_of(later.at("Ben"))["roundel.status"] == "completed"
+    assert later.counts("roundel.runs") == {("chain", "completed"): 1}
+
+
 def test_a_lock_is_recorded_where_it_happened_and_ends_all_spans(tmp_path: Path) -> None:
     watch = RecordedTelemetry()
     watch.run(CIRCLE, script={"Talker": "I will look into it."}, store=tmp_path / "runs.db")

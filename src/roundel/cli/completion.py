@@ -34,7 +34,10 @@ MAX_RUNS = 50
 SUFFIXES = (".yaml", ".yml", ".json")
 LAST = "last"
 FILES = ("run", "check", "show", "forecast")
-RUNS = ("log", "plot", "resume", "retry", "pause", "stop", "answer", "unlock", "fork", "replay", "prune")
+RUNS = (
+    *("log", "plot", "resume", "retry", "pause", "stop", "answer"),
+    *("lock", "unlock", "fork", "replay", "prune"),
+)
 """Commands by the kind of their first argument."""
 REPEATABLE = ("check", "prune")
 """Commands that take several such arguments."""
