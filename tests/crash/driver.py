@@ -29,10 +29,11 @@ from roundel.llm.script import ScriptedModel, load_script
 from roundel.nodes.services import Reply, Request, StreamCallback
 from tests.crash import kills
 
-STORY = Path(__file__).with_name("story")
+STORIES = Path(__file__).parent
+STORY = STORIES / "story"
 ANYWHEN = "some time"
 """In place of a place: killed from outside, after so many milliseconds."""
-script = load_script(STORY / "script.yaml")[0]
+scripts = {name: load_script(STORIES / name / "script.yaml")[0] for name in ("story", "failing")}
 say_nothing = ScriptedModel.reply
 
 
@@ -48,25 +49,35 @@ def show(event: roundel.Event) -> None:
     kills.reach("event")
 
 
-async def attempt(width: int) -> tuple[str, str]:
+async def attempt(story: str, width: int) -> tuple[str, str]:
     """Begins the run, or goes on with it, unless it is over: its status and its output."""
     store = SqliteStore("runs.db", sync="normal")
     rows = await store.rows()
     if not rows:
         result = await roundel.run_async(
-            STORY / "workflow.yaml",
+            STORIES / story / "workflow.yaml",
             "go",
-            script=script,
+            script=scripts[story],
             store=store,
             on_event=show,
-            variables={"WIDTH": width},
+            variables={"WIDTH": width} if story == "story" else {},
         )
-        return result.status, result.output
-    if rows[0].summary is not None and rows[0].status == "completed":
+    elif rows[0].summary is not None and rows[0].status == "completed":
         return rows[0].status, rows[0].summary["output"]
-    await note_kept(store, rows[0].id)
-    result = await resume_async(rows[0].id, store=store, on_event=show)
+    elif rows[0].status == "failed":
+        result = await retry(store, rows[0].id)
+    else:
+        await note_kept(store, rows[0].id)
+        result = await resume_async(rows[0].id, store=store, on_event=show)
+    while result.status == "failed":
+        result = await retry(store, result.run_id)
     return result.status, result.output
+
+
+async def retry(store: SqliteStore, run_id: str) -> roundel.Result:
+    await note_kept(store, run_id)
+    async with roundel.Runs(store) as runs:
+        return await runs.retry(run_id, on_event=show)
 
 
 async def note_kept(store: SqliteStore, run_id: str) -> None:
@@ -88,7 +99,7 @@ def prepare(case: dict[str, Any], place: str, number: int, sent: signal.Signals)
 
 def process(case: dict[str, Any], place: str, number: int) -> None:
     prepare(case, place, number, signal.SIGKILL)
-    status, output = asyncio.run(attempt(case["width"]))
+    status, output = asyncio.run(attempt(case["story"], case["width"]))
     counted = {name: kills.count(name) for name in ("event", "before commit", "before effect")}
     told = {"status": status, "output": output, "counted": counted}
     Path("result.json").write_text(json.dumps(told), encoding="utf-8")
@@ -171,7 +182,8 @@ def carry_out(case: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    LocalRun(roundel.prepare(STORY / "workflow.yaml"), script=script)  # imports all that a run needs
+    # Imports all that a run needs.
+    LocalRun(roundel.prepare(STORY / "workflow.yaml"), script=scripts["story"])
     gc.freeze()  # what is there now need not be looked at, nor copied, in each process
     for line in sys.stdin:
         one = json.loads(line)
