@@ -51,7 +51,8 @@ def test_agent_continues_in_its_round_of_tools(tmp_path: Path) -> None:
 
     async def story(runs: roundel.Runs) -> None:
         run_id = await fail(runs, graph, script=script)
-        assert calls == ["Clerk[1]/note", "Clerk[1]/note#2", "Clerk[2]/note"]
+        # The two calls of the first round are made at the same time.
+        assert sorted(calls) == ["Clerk[1]/note", "Clerk[1]/note#2", "Clerk[2]/note"]
         result = await runs.retry(run_id, workflow=graph)
         assert (result.status, result.output) == ("completed", "done")
         assert len(calls) == 3
