@@ -232,6 +232,20 @@ def test_a_subgraph_fails_with_the_innermost_failure_and_is_cancelled() -> None:
     assert host.state.status == "completed"
 
 
+def test_the_nodes_between_a_failure_and_its_handler_have_failed() -> None:
+    inner = graph([agent("In")])
+    middle = graph([{"id": "Middle", "type": "subgraph", "config": {"type": "config", "config": inner}}])
+    nodes = [
+        {"id": "Outer", "type": "subgraph", "config": {"type": "config", "config": middle}},
+        agent("Fallback"),
+    ]
+    host = Host(plan_of({"graph": graph(nodes, on_error("Outer", "Fallback"))}))
+    host.fail("Outer/Middle/In")
+    failed = {"status": "failed", "error": "boom", "type": "OSError"}
+    assert host.states("Outer/Middle")[-1] == failed
+    assert host.states("Outer")[-1]["handled"] is True
+
+
 def test_without_an_error_edge_the_failure_in_a_subgraph_fails_the_run() -> None:
     host = Host(subgraph(edge("Sub", "Fallback")))
     host.say("Sub/In", "go")

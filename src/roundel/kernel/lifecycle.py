@@ -788,6 +788,7 @@ def handle_body_failure(run: Run, handled: HandledFailure) -> None:
     execution, composite_run = handled.execution, handled.body.composite_run
     if is_cancelled(handled.body):
         return  # two nodes of the graph failed in the same step; the first one counts
+    _emit_failed_between(run, handled)
     if composite_run is None:
         cancel_graphs(run, [handled.body])
         if execution.part is not None:
@@ -802,6 +803,16 @@ def handle_body_failure(run: Run, handled: HandledFailure) -> None:
             data = {"loop": execution.node.id, "rounds": composite_run.round, "reason": "failed"}
             run.emit("loop_exit", execution.node.id, execution.address, data)
     _send_failure(run, handled.failure, execution, handled.deliveries)
+
+
+def _emit_failed_between(run: Run, handled: HandledFailure) -> None:
+    """Reports the nodes between the one that failed and the one that handles it as failed."""
+    failure = handled.failure
+    caller = failure.execution.activation.instance.caller
+    while caller is not None and caller is not handled.execution:
+        data = {"status": "failed", "error": failure.error, "type": failure.type}
+        run.emit("node_state_change", caller.node.id, caller.address, data)
+        caller = caller.activation.instance.caller
 
 
 def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequence[Delivery]) -> None:
