@@ -8,6 +8,8 @@ from its start; with `--no-store` a crash loses it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -191,28 +193,59 @@ def _input(text: str | None, workflow: Workflow, data: dict[str, Any] | None) ->
     return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+Changes = dict[str, Any]
+"""The changes that a fork, a retry or a replay brings, as the methods of Runs take them."""
+OTHER_WORKFLOW = "Use this workflow instead of the one that the run was started with."
+
+
+def change_options(
+    workflow_help: str, *, replies: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options for changes to a stored run; the command gets them as `changes`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(
+            workflow: str | None,
+            allowed: tuple[str, ...],
+            limits: tuple[str, ...],
+            pairs: tuple[str, ...],
+            script_file: str | None = None,
+            **given: Any,
+        ) -> None:
+            values = parse_variables(pairs)
+            if allowed and workflow is None and not values:
+                raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
+            changes: Changes = {
+                "workflow": workflow,
+                "limits": parse_limits(limits),
+                "variables": values,
+                "allow_paths": allowed,
+            }
+            command(changes=changes | ({"script": script_file} if replies else {}), **given)
+
+        file = WorkflowPath()
+        script = click.option(
+            "--script", "script_file", metavar="FILE", type=file, help="Other replies for models and people."
+        )
+        other = click.option("--workflow", metavar="FILE", type=file, help=workflow_help)
+        # As decorators do it: the last one is the first in the help.
+        options = (*((script,) if replies else ()), variable_option, limit_option, allow_option, other)
+        decorated: Callable[..., None] = call
+        for option in options:
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
 @click.command("fork")
 @run_argument
 @click.option(
     "--at", default="", metavar="ADDRESS", help="Where the new run begins; by default, where the run is now."
 )
 @click.option("--message", metavar="TEXT", help="Replace the last message at that point.")
-@click.option(
-    "--workflow",
-    metavar="FILE",
-    type=WorkflowPath(),
-    help="Use this workflow instead of the one that the run was started with.",
-)
-@allow_option
-@limit_option
-@variable_option
-@click.option(
-    "--script",
-    "script_file",
-    metavar="FILE",
-    type=WorkflowPath(),
-    help="Other replies for models and people.",
-)
+@change_options(OTHER_WORKFLOW)
 @click.option("--no-run", is_flag=True, help="Print the id of the new run, and do not execute it.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
@@ -220,11 +253,7 @@ def fork_command(
     run: str,
     at: str,
     message: str | None,
-    workflow: str | None,
-    allowed: tuple[str, ...],
-    limits: tuple[str, ...],
-    pairs: tuple[str, ...],
-    script_file: str | None,
+    changes: Changes,
     no_run: bool,
     as_json: bool,
     place: str | None,
@@ -235,24 +264,12 @@ def fork_command(
     point are not repeated. With --var, the file that the run was started from is read again, unless
     --workflow names another. Output and exit codes are those of `roundel run`.
     """
-    values, bounds = parse_variables(pairs), parse_limits(limits)
-    if allowed and workflow is None and not values:
-        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
-        if workflow is None and not no_run:
+        if changes["workflow"] is None and not no_run:
             _refuse_missing_code(await runs.plan(run_id))
-        new_id = await runs.fork(
-            run_id,
-            at,
-            workflow=workflow,
-            limits=bounds,
-            variables=values,
-            message=message,
-            script=script_file,
-            allow_paths=allowed,
-        )
+        new_id = await runs.fork(run_id, at, message=message, **changes)
         # From now on the next step is about the new run.
         set_current_run(new_id)
         if no_run:
@@ -267,57 +284,22 @@ def fork_command(
 
 @click.command("retry")
 @run_argument
-@click.option(
-    "--workflow",
-    metavar="FILE",
-    type=WorkflowPath(),
-    help="A corrected workflow. What the run has done has to fit it.",
-)
-@allow_option
-@limit_option
-@variable_option
-@click.option(
-    "--script",
-    "script_file",
-    metavar="FILE",
-    type=WorkflowPath(),
-    help="Other replies for models and people.",
-)
+@change_options("A corrected workflow. What the run has done has to fit it.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def retry_command(
-    run: str,
-    workflow: str | None,
-    allowed: tuple[str, ...],
-    limits: tuple[str, ...],
-    pairs: tuple[str, ...],
-    script_file: str | None,
-    as_json: bool,
-    place: str | None,
-) -> None:
+def retry_command(run: str, changes: Changes, as_json: bool, place: str | None) -> None:
     """Retry a failed run: run again what failed, and keep everything that finished.
 
     RUN is an id, the beginning of one, or `last`. Calls are made with the same idempotency keys as
     before. With --var, the file that the run was started from is read again, unless --workflow names
     another. Output and exit codes are those of `roundel run`.
     """
-    values, bounds = parse_variables(pairs), parse_limits(limits)
-    if allowed and workflow is None and not values:
-        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
 
         async def retry(attach: Attach) -> str:
-            return await runs.retry_in_background(
-                run_id,
-                workflow=workflow,
-                limits=bounds,
-                variables=values,
-                script=script_file,
-                allow_paths=allowed,
-                attach=attach,
-            )
+            return await runs.retry_in_background(run_id, attach=attach, **changes)
 
         return await execute(runs, retry, as_json)
 
@@ -335,39 +317,18 @@ def _refuse_missing_code(plan: Plan) -> None:
 
 @click.command("replay")
 @run_argument
-@click.option(
-    "--workflow",
-    metavar="FILE",
-    type=WorkflowPath(),
-    help="Use this workflow instead of the one that the run was started with.",
-)
-@allow_option
-@limit_option
-@variable_option
+@change_options(OTHER_WORKFLOW, replies=False)
 @store_option
-def replay_command(
-    run: str,
-    workflow: str | None,
-    allowed: tuple[str, ...],
-    limits: tuple[str, ...],
-    pairs: tuple[str, ...],
-    place: str | None,
-) -> None:
+def replay_command(run: str, changes: Changes, place: str | None) -> None:
     """Replay a run with another workflow, other limits or variables, and report the first difference.
 
     RUN is an id, the beginning of one, or `last`. No model is called and no person is asked: their
     replies are taken from the run. With --var, the file that the run was started from is read again,
     unless --workflow names another. Exit codes: 0 no difference, 1 a difference, 2 bad usage.
     """
-    values, bounds = parse_variables(pairs), parse_limits(limits)
-    if allowed and workflow is None and not values:
-        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs, run_id: str) -> tuple[str, Difference | None]:
-        difference = await runs.replay(
-            run_id, workflow=workflow, limits=bounds, variables=values, allow_paths=allowed
-        )
-        return run_id, difference
+        return run_id, await runs.replay(run_id, **changes)
 
     run_id, difference = with_run(place, run, work)
     echo(str(difference) if difference is not None else f"run {run_id} would take the same path", err=False)
