@@ -77,7 +77,7 @@ def parse_limits(pairs: Iterable[str]) -> dict[str, float | str]:
     for pair in pairs:
         key, sign, value = pair.rpartition("=")  # the last one, since an id may contain the sign
         name = key.rpartition(".")[2]
-        if not sign:
+        if not (sign and name):
             raise click.UsageError(f"--limit takes NAME=N or X.NAME=N, not '{pair}'")
         if name not in LIMIT_NAMES:
             raise click.UsageError(f"--limit takes {', '.join(LIMIT_NAMES)}, not '{name}'")
