@@ -53,20 +53,23 @@ def walk(
     execution: Execution,
     outcome: Outcome,
     edge_results: EdgeResults | None,
-    first: int = 0,
-    edges: Sequence[tuple[EdgePlan, int]] | None = None,
+    rest: tuple[int, Sequence[Message], Sequence[tuple[EdgePlan, int]]] | None = None,
 ) -> None:
     """Sends the messages of one outcome along the edges of its node.
 
-    `edge_results` are the answers of functions of users, numbered from this outcome's first message.
-    After a failure the walk continues at message `first`, which takes only `edges`.
+    `edge_results` are the answers of functions of users, numbered from this outcome's first message. With
+    `rest`, only these messages are sent, of which the first has this number, along these edges.
     """
-    port, stay, number = outcome.port, outcome.stay, first
+    port, stay, number, messages = outcome.port, outcome.stay, 0, outcome.messages
     unit, instance = execution.unit, execution.activation.instance
-    out = unit.ordinary if port is None else unit.edges_for(port)
+    out: Sequence[tuple[EdgePlan, int]] = unit.ordinary
+    if port is not None:
+        out = unit.explicit.get(port, out)
+    if rest is not None:
+        number, messages, out = rest  # type: ignore[assignment]
     try:
-        for message in outcome.messages[first:]:
-            for edge, loops in out if edges is None else edges:
+        for message in messages:
+            for edge, loops in out:
                 # `stay` restricts the messages to targets inside the loop; `loops` is how many loops the
                 # edge leaves.
                 if (edge.port is not None and edge.port != port) or (stay and loops):
@@ -85,7 +88,6 @@ def walk(
                     if loops:
                         leave_loops(execution.activation, unit, loops, edge.source_id, outcome)
             number += 1
-            edges = None
     except EdgeError as error:
         error.walk = EdgeWalk((outcome,), None, 0, number, error.edge)
         raise
@@ -95,10 +97,11 @@ def continue_walk(
     run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None, at: EdgeWalk
 ) -> None:
     """Sends the rest of an outcome, beginning with the edge that failed."""
-    unit = execution.unit
+    unit, first, messages = execution.unit, at.message, outcome.messages
     out = unit.ordinary if outcome.port is None else unit.edges_for(outcome.port)
-    rest = [pair for pair in out if pair[0].index >= at.edge]
-    walk(run, execution, outcome, edge_results, at.message, rest)
+    left = [pair for pair in out if pair[0].index >= at.edge]
+    walk(run, execution, outcome, edge_results, (first, messages[first : first + 1], left))
+    walk(run, execution, outcome, edge_results, (first + 1, messages[first + 1 :], out))
 
 
 def find_deliveries(

@@ -142,6 +142,8 @@ class Unit(Struct, eq=False):
     """The node's edges, each with the number of loops that it leaves."""
     ordinary: tuple[tuple[EdgePlan, int], ...] = ()
     """Those of a node that take what leaves by no explicit port; most nodes have no others."""
+    explicit: dict[str, tuple[tuple[EdgePlan, int], ...]] = {}
+    """Those that take what leaves by an explicit port, for each such port of the node."""
     successors: tuple[int, ...] = ()
 
     @property
@@ -150,9 +152,7 @@ class Unit(Struct, eq=False):
 
     def edges_for(self, port: str) -> tuple[tuple[EdgePlan, int], ...]:
         """The edges that a message may take that leaves by this port."""
-        if self.node is None or port not in self.node.explicit_ports:
-            return self.ordinary
-        return tuple(pair for pair in self.out if pair[0].port == port)
+        return self.explicit.get(port, self.ordinary)
 
 
 class Scope(Struct, eq=False):
@@ -306,7 +306,8 @@ def _unit(scope: Scope, index: int, layer: int, core: list[int], group: list[int
     node = scope.graph.nodes[group[0]]
     out = tuple((edge, scope.loops_left(edge.target)) for edge in node.edges)
     ordinary = tuple(pair for pair in out if not pair[0].explicit)
-    return Unit(index, layer, group[0], members, members, node, out, ordinary)
+    explicit = {port: tuple(pair for pair in out if pair[0].port == port) for port in node.explicit_ports}
+    return Unit(index, layer, group[0], members, members, node, out, ordinary, explicit)
 
 
 def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:
