@@ -27,16 +27,10 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.kernel.breaker import breaker_of, lock, lock_dead_loop
+from roundel.kernel.cancellation import cancel_graphs, is_cancelled
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Decide, Failed, Outcome
-from roundel.kernel.lifecycle import (
-    add_ordinals,
-    cancel_graphs,
-    complete,
-    deliver_input,
-    fail,
-    is_cancelled,
-)
+from roundel.kernel.lifecycle import add_ordinals, complete, deliver_input, fail
 from roundel.kernel.loops import begin_round
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,

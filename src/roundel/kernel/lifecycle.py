@@ -25,30 +25,25 @@ flags that the plan computes once (`NodePlan.plain`, `has_dynamic_input`, `retai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from roundel.kernel.breaker import count_tokens, lock, record_message, record_result
+from roundel.kernel.breaker import record_message, record_result
 from roundel.kernel.budget import (
-    COST,
-    PER_CALL,
-    Budget,
-    find_oversized,
-    find_refusal,
-    find_unpriced,
     model_call,
-    release,
     reserve,
-    shown,
-    spend_usage,
-    take_step,
+)
+from roundel.kernel.cancellation import (
+    cancel_graphs,
+    graphs_around,
+    is_cancelled,
 )
 from roundel.kernel.codec import CodecError, typed
-from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
+from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome, Usage
+from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import Delivery, admit, retain
 from roundel.kernel.state import (
@@ -57,7 +52,6 @@ from roundel.kernel.state import (
     SEND_FAILURE,
     START_CALLS,
     START_PARTS,
-    UNPRICED,
     Activation,
     CompositeRun,
     EdgeWalk,
@@ -71,6 +65,7 @@ from roundel.kernel.state import (
     ToolLoop,
     order_key,
 )
+from roundel.kernel.usage import check_budget, record_usage
 from roundel.kernel.walk import (
     EdgeError,
     EdgeResults,
@@ -88,7 +83,6 @@ from roundel.kernel.walk import (
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
 from roundel.workflow.fields import format_duration
-from roundel.workflow.limits import picodollars
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import ERROR_PORT
 
@@ -312,38 +306,6 @@ def run_parts(run: Run, expansion: Expansion) -> None:
         launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
 
 
-def check_budget(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
-    """Takes a step from all budgets around a node; if it does not fit, locks the run and returns False.
-
-    A model call is checked first, because a refused one must not cost a step. For all other nodes
-    `take_step` is the whole check, and `fits_budget` only finds out which limit refused.
-    """
-    wanted: dict[str, int] = {"steps": 1}
-    if node.kind.speaks and not node.has_tool_loop:
-        wanted |= model_call(run, node)
-        return fits_budget(run, activation, node, address, wanted) and take_step(run, activation, node)
-    return take_step(run, activation, node) or fits_budget(run, activation, node, address, wanted)
-
-
-def fits_budget(
-    run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, int]
-) -> bool:
-    """Whether all budgets around a node have room for `wanted`; if not, locks the run."""
-    refusal = find_refusal(run, activation, node, wanted)
-    if refusal is None:
-        return True
-    budget, what = refusal.budget, refusal.what
-    evidence = {
-        "scope": budget.name,
-        "spent": budget.spent_amounts(run.worked)[what],
-        "reserved": shown(what, budget.reserved[what]),
-        "wanted": shown(what, wanted.get(what, 0)),
-    }
-    lock(run, what, budget.limits[what], node.id, address, evidence)
-    run.lock_budget = budget
-    return False
-
-
 def intercept_output(run: Run, execution: Execution, outcome: Outcome) -> None:
     """Asks middleware about the output of a node before it is used."""
     execution.outcomes = [outcome]
@@ -420,81 +382,6 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
         settle(run, execution.activation, execution.unit)
     else:
         conclude(run, execution, (outcome,), None)
-
-
-def record_usage(run: Run, execution: Execution, outcome: Outcome) -> None:
-    """Adds the usage of an outcome to the totals, budgets and breaker, and emits `token_usage`."""
-    if outcome.aside is not None:
-        _record_usage(run, execution, outcome.aside)
-    if outcome.usage is not None:
-        _record_usage(run, execution, outcome.usage)
-
-
-def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
-    node, address = execution.node, execution.address
-    # In picodollars here: float dollars would not add up exactly.
-    for name, count in run.usage.items():
-        amount = picodollars(usage.cost_usd) if name == COST else getattr(usage, name)
-        run.usage[name] = count + amount
-    if run.budgeted:
-        spend_usage(run, execution, usage)
-        _check_call(run, execution, usage)
-    if usage.model_calls:
-        count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
-    else:
-        # Embeddings, for example: the forecast expects none, so they must not look like a surge.
-        run.guard_stats.aside += usage.input_tokens + usage.output_tokens
-    if usage.input_tokens or usage.output_tokens or usage.cached:
-        run.emit("token_usage", node.id, address, _usage_data(usage))
-
-
-def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
-    """Locks the run after a call that was too large, or whose price is not known under a limit on the
-    cost.
-
-    While the run is locked already, neither is reported: the next such call is.
-    """
-    tokens = usage.input_tokens + usage.output_tokens
-    if usage.model_calls and run.lock is None:
-        budget = find_oversized(run, execution, tokens)
-        if budget is not None:
-            evidence = {"scope": budget.name, "spent": tokens, "reserved": 0, "wanted": 0}
-            _lock_after_call(run, execution, PER_CALL, budget.limits[PER_CALL], budget, evidence)
-    if usage.unpriced_calls and usage.model not in run.guard_stats.unpriced_models:
-        budget = find_unpriced(run, execution)
-        if budget is None:
-            return
-        limit = budget.limits[COST]
-        # Only a script replies without the name of a model: as it did before there was a limit, in a fork.
-        if usage.scripted or not usage.model:
-            run.guard_stats.unpriced_models.append(usage.model)
-            named = usage.model or "the model of this agent"
-            text = (
-                f"no price is known for {named}, so the limit of {limit:g} dollars does not count its calls"
-            )
-            run.emit("warning", execution.node.id, execution.address, {"message": text, "model": usage.model})
-        elif run.lock is None:
-            evidence = {"scope": budget.name, "model": usage.model}
-            _lock_after_call(run, execution, UNPRICED, limit, budget, evidence)
-
-
-def _lock_after_call(
-    run: Run, execution: Execution, what: str, limit: float, budget: Budget, evidence: dict[str, Any]
-) -> None:
-    lock(run, what, limit, execution.node.id, execution.address, evidence)
-    run.lock_budget = budget
-
-
-def _usage_data(usage: Usage) -> dict[str, Any]:
-    data: dict[str, Any] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    if usage.model:
-        data["model"] = usage.model
-        data["cost_usd"] = None if usage.unpriced_calls else usage.cost_usd
-    if usage.cached:
-        data["cached"] = True
-    elif not usage.model_calls:
-        data["aside"] = True
-    return data
 
 
 def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
@@ -831,59 +718,6 @@ def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequ
     settle(run, level.activation, level.unit)
 
 
-def cancel_graphs(run: Run, instances: Sequence[GraphInstance]) -> None:
-    """Cancels everything in flight in these graphs.
-
-    The run leaves the fast path for good: held entries of cancelled graphs may be queued again much
-    later, and have to be dropped then.
-    """
-    if not instances:
-        return
-    for instance in instances:
-        instance.cancelled = True
-    run.fast_path, run.has_cancelled = False, True
-    inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
-    cancel_executions(run, inside, "the round was ended", instances)
-
-
-def is_cancelled(instance: GraphInstance | None) -> bool:
-    """Whether a graph or one of those around it was cancelled."""
-    while instance is not None:
-        if instance.cancelled:
-            return True
-        instance = instance.caller.activation.instance if instance.caller is not None else None
-    return False
-
-
-def cancel_with_run(run: Run) -> None:
-    """Cancels what a failed run does not wait for: all questions, since nobody should answer a question
-    whose answer is not used, and the calls of each graph with `on_failure: cancel` in which the failure
-    happened. A retry starts all of them again."""
-    cancelling = {
-        id(instance)
-        for failure in run.unfinished
-        if failure.error
-        for instance in _graphs_around(failure.execution)
-        if instance.plan.graph.on_failure == "cancel"
-    }
-    cancelled = [
-        call
-        for call in run.calls.values()
-        if isinstance(call.command, Ask)
-        or (cancelling and any(id(instance) in cancelling for instance in _graphs_around(call)))
-    ]
-    cancel_executions(run, cancelled, "the run has failed")
-    for call in cancelled:
-        # Where functions decided about error edges, the node that failed starts again, and may succeed.
-        pending = call.failure or Failure(call, owner=_composite_owner(call))
-        call.failure = None
-        run.unfinished.append(pending)
-
-
-def _composite_owner(execution: Execution) -> CompositeRun | None:
-    return execution.owner if isinstance(execution.owner, CompositeRun) else None
-
-
 def _leaves_by_port(execution: Execution, outcome: Outcome) -> bool:
     """Whether a `break` leaves the node by an edge: one that names its port takes precedence over the loop
     agent around the node."""
@@ -910,41 +744,8 @@ def jump_problem(execution: Execution, outcome: Outcome) -> str:
 
 def _loop_around(execution: Execution) -> GraphInstance | None:
     """The body, around a node, of the innermost loop agent or debate."""
-    for instance in _graphs_around(execution):
+    for instance in graphs_around(execution):
         composite_run = instance.composite_run
         if composite_run is not None and composite_run.execution.node.kind.loops:
             return instance
     return None
-
-
-def cancel_executions(
-    run: Run, executions: Iterable[Execution], reason: str, within: Sequence[GraphInstance] = ()
-) -> None:
-    """Cancels these calls, and reports the nodes around them as skipped, up to the graphs `within`.
-
-    A node with several calls in flight (a tool loop, a composite node) is reported once.
-    """
-    reported: set[str] = set()
-    for execution in executions:
-        del run.calls[execution.address]
-        run.commands.append(Cancel(execution.address))
-        if run.budgeted:
-            release(run, execution)
-        whole: Execution | None = execution
-        if isinstance(execution.owner, ToolLoop):
-            whole = execution.owner.execution
-        while whole is not None and whole.address not in reported:
-            reported.add(whole.address)
-            data = {"status": "skipped", "reason": reason}
-            run.emit("node_state_change", whole.node.id, whole.address, data)
-            around = whole.activation.instance
-            whole = None if around in within else around.caller
-
-
-def _graphs_around(execution: Execution) -> Iterator[GraphInstance]:
-    """The graphs that an execution is in, from the inside out."""
-    caller: Execution | None = execution
-    while caller is not None:
-        instance = caller.activation.instance
-        yield instance
-        caller = instance.caller

@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, EvaluateEdges, Intercept
 from roundel.kernel.composite import decide_again
-from roundel.kernel.lifecycle import conclude, emit_question, fits_budget, run_parts, send
+from roundel.kernel.lifecycle import conclude, emit_question, run_parts, send
 from roundel.kernel.state import START_AGAIN, EdgeWalk, Execution, Failure, Run, ToolLoop
 from roundel.kernel.tool_loop import next_ordinal
+from roundel.kernel.usage import fits_budget
 from roundel.kernel.walk import expand
 
 

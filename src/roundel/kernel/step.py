@@ -109,6 +109,7 @@ import msgspec
 
 from roundel.kernel.breaker import check_time, trip, trip_time
 from roundel.kernel.budget import release, spend
+from roundel.kernel.cancellation import cancel_executions, cancel_with_run, is_cancelled
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
     ask_behaviour,
@@ -145,9 +146,6 @@ from roundel.kernel.facts import (
     decode_entry,
 )
 from roundel.kernel.lifecycle import (
-    cancel_executions,
-    cancel_with_run,
-    check_budget,
     complete,
     conclude,
     deliver_input,
@@ -157,7 +155,6 @@ from roundel.kernel.lifecycle import (
     fail,
     fail_on_edge,
     handle_body_failure,
-    is_cancelled,
     launch,
     on_error_edges_evaluated,
     run_node,
@@ -190,6 +187,7 @@ from roundel.kernel.state import (
 )
 from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_expiry, on_person_answer, on_result
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
+from roundel.kernel.usage import check_budget
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit

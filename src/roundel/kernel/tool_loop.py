@@ -32,16 +32,9 @@ from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.facts import Failed, Outcome, failure_data
-from roundel.kernel.lifecycle import (
-    complete,
-    deadline_after,
-    emit_question,
-    fail,
-    fits_budget,
-    jump_problem,
-    record_usage,
-)
+from roundel.kernel.lifecycle import complete, deadline_after, emit_question, fail, jump_problem
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
+from roundel.kernel.usage import fits_budget, record_usage
 from roundel.workflow.message import Message
 
 
