@@ -89,3 +89,33 @@ def test_ordinary_words_as_keys_are_stored(tmp_path: Path) -> None:
     file.write_text(WORKFLOW.format(key="ollama"))
     assert roundel.run(file, "go", script={"A": "hello"}, store=place).status == "waiting"
     assert roundel.resume("last", store=place).status == "waiting"
+
+
+def test_a_key_in_the_replies_of_a_fork_or_a_retry_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+    place = tmp_path / "store" / "runs.db"
+    node = {
+        "id": "A",
+        "type": "agent",
+        "config": {"api_key": "${SOME_KEY}", "provider": "openai", "name": "m"},
+    }
+    replies = {"A": [f"my key is {KEY}"]}
+
+    async def story() -> None:
+        async with roundel.Runs(place) as runs:
+            run_id = await runs.start(
+                {"graph": {"nodes": [node], "start": "A"}}, script={"A": [{"error": "x"}]}
+            )
+            assert (await runs.result(run_id)).status == "failed"
+            fork = await runs.fork(run_id, script=replies)
+            pinned = await runs.store.pinned(fork)
+            assert pinned.script
+            assert KEY not in pinned.script
+            result = await runs.retry(run_id, script=replies)
+            assert result.status == "completed"
+            assert KEY not in result.output
+            assert KEY not in str(await runs.store.entries(run_id))
+
+    asyncio.run(story())

@@ -707,7 +707,8 @@ def _pinned(
     """What the fork is pinned to: as the old run, with what was changed."""
     changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}
     if script is not None:
-        changes["script"] = script.text
+        secrets = secrets_of(changed) if changed is not None else available_secrets(pinned)
+        changes["script"] = secrets.mask(script.text)
     if changed is not None:
         changes["workflow"] = pin(changed).workflow
     return msgspec.structs.replace(pinned, **changes)
