@@ -72,6 +72,8 @@ OBJECTS: dict[str, tuple[Mapping, Callable[[Mapping], Mapping]]] = {
     "retry": ({}, lambda one: {"graph": {"nodes": [{**A, "retry": one}], "start": "A"}}),
     "loop": ({}, lambda one: graph(loops={"A": one}, edges=[{"from": "A", "to": "A"}])),
     "breaker": ({}, lambda one: graph(breaker=one)),
+    "debug": ({}, lambda one: graph(debug=one)),
+    "breakpoint": ({"at": "A"}, lambda one: graph(debug={"break_at": [one]})),
     "model_profile": (
         {"model": "openai:gpt-4o"},
         lambda one: {"models": {"m": one, "other": one}, **graph()},
@@ -145,6 +147,7 @@ NODE_TYPES: dict[str, Mapping] = {
 """The configs of those types that need one."""
 
 TEXTS = {
+    "breakpoint.cel": "true",
     "node.id": "A",
     "node.type": "agent",
     "edge.from": "A",
@@ -210,6 +213,7 @@ INSTEAD: dict[str, Mapping] = {
     "tool.mcp": {},
     "mcp_server.url": {},
     "condition.cel": {},
+    "breakpoint.cel": {},
     "predicate.function": {},
     "node_type:agent.provider": {"name": "gpt-4o"},
 }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from roundel.nodes import TYPES
+from roundel.plan.breakpoints import check_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.plan.unpriced import check_prices
@@ -130,6 +131,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
         if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
         check_prices(plan, report)
+        check_breakpoints(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)

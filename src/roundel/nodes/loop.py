@@ -194,6 +194,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     keep: Literal["last", "best"] = "last"
     regression: Annotated[float, Meta(ge=0)] = 10
     consensus: Consensus = Consensus()
+    debug: bool = False
 
     @staticmethod
     def __describe__() -> Description:
@@ -255,6 +256,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     en=("Consensus", "What counts as consensus, with `exit_condition: consensus`."),
                     zh=("共识", "`exit_condition: consensus` 时，何为共识。"),
                     see="debate.md#consensus",
+                ),
+                "debug": Field(
+                    en=("Debug", "Every run pauses before this node, in each round."),
+                    zh=("调试", "每一轮中，运行都会在此节点之前暂停。"),
+                    see="debugging.md#breakpoints",
                 ),
             },
         )

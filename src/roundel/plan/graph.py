@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.condition import ConditionTest, compile_condition
 from roundel.workflow.functions import FunctionKind, get_builtin
 from roundel.workflow.graph import (
@@ -188,6 +189,8 @@ class Plan(Struct, eq=False):
     """Some limit on the cost exists."""
     time_limit: float
     """The working time in seconds after which the breaker trips."""
+    breakpoints: tuple[Breakpoint, ...] = ()
+    """The breakpoints that every run begins with: those under `debug`, and nodes with `debug: true`."""
     draft: bool = False
     """It was compiled from a file with errors (workflow/graph_reader.py): it can be drawn, never run."""
     _encoded: str = ""
@@ -215,7 +218,28 @@ def compile_workflow(workflow: Workflow) -> Plan:
     budgeted = any(one.budget for one in everywhere)
     limits_cost = any(one.cost_usd is not None for one in everywhere)
     time_limit = graph.breaker.time_limit(_timer_seconds(compiler.sites))
-    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, limits_cost, time_limit)
+    sites = tuple(compiler.sites)
+    return Plan(
+        workflow,
+        graph,
+        sites,
+        limits,
+        budgeted,
+        limits_cost,
+        time_limit,
+        _breakpoints(workflow, compiler.graphs, sites),
+    )
+
+
+def _breakpoints(
+    workflow: Workflow, graphs: Sequence[GraphPlan], sites: Sequence[NodePlan]
+) -> tuple[Breakpoint, ...]:
+    """The breakpoints of a workflow, each once."""
+    found = [*workflow.debug.break_at]
+    for graph in graphs:
+        found += graph.graph.debug.break_at
+    found += [Breakpoint(node.id) for node in sites if getattr(node.config, "debug", False) is True]
+    return tuple(dict.fromkeys(found))
 
 
 def _timer_seconds(sites: Sequence[NodePlan]) -> float:

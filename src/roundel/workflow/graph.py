@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.condition import Condition, suggest_condition
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -633,6 +634,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
     loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
     on_failure: OnFailure = "finish"
+    debug: Debugging = Debugging()
     args: Any = None
     vars: Any = None
 
@@ -733,6 +735,11 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     },
                     see="failures.md#calls-in-flight",
                 ),
+                "debug": Field(
+                    en=("Debugging", "Where runs pause, so that you can inspect them."),
+                    zh=("调试", "运行在何处暂停，以便检查。"),
+                    see="debugging.md#breakpoints",
+                ),
                 "memory": Field(
                     en=(
                         "Memories",
@@ -797,6 +804,7 @@ class GraphDefinition(Struct, frozen=True, omit_defaults=True):
     loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
     on_failure: OnFailure = "finish"
+    debug: Debugging = Debugging()
     vars: dict[str, Any] = {}
     """The variables that its expressions can read, with secrets masked."""
     at: SourceLocation = SourceLocation()
@@ -836,6 +844,7 @@ class Workflow(Struct, frozen=True):
     secrets: dict[str, str] = {}
     """The secret values in it, by reference name. A stored run has only the names; a host that resumes
     the run provides the values under these names (secret_finder.py)."""
+    debug: Debugging = Debugging()
 
     @property
     def name(self) -> str:

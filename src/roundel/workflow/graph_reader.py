@@ -201,6 +201,7 @@ class GraphReader(NodeReader):
             loops=settings.loops,
             breaker=settings.breaker,
             on_failure=settings.on_failure,
+            debug=settings.debug,
             vars=self.secrets.mask_variables(self.vars),
             at=SourceLocation(self.report.file, at.line, at.column),
         )

@@ -34,6 +34,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import (
@@ -79,6 +80,7 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
     breaker: Breaker | None = None
     memory: MemorySettings = MemorySettings()
     middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
+    debug: Debugging = Debugging()
 
     @staticmethod
     def __describe__() -> Description:
@@ -142,6 +144,11 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
                     ),
                     zh=("中间件", "围绕节点执行的代码，按顺序生效。在子图文件中无效。"),
                     see="middleware.md",
+                ),
+                "debug": Field(
+                    en=("Debugging", "Where runs pause, so that you can inspect them."),
+                    zh=("调试", "运行在何处暂停，以便检查。"),
+                    see="debugging.md#breakpoints",
                 ),
             },
         )
@@ -342,13 +349,14 @@ class WorkflowReader(GraphReader):
             self.access,
             dict(self.variables),
             dict(self.secrets.found),
+            root.debug,
         )
 
     def read_subgraph(self, at: Located) -> Any:
         """Reads the graph of a file that another file uses.
 
-        Its `vars` and `limits` apply to this graph alone; its models and tools join those of the
-        workflow. `memory` and `middleware` belong to a run as a whole, so they have no effect here."""
+        Its `vars` and `limits` apply to this graph alone; its models, tools and breakpoints join those of
+        the workflow. `memory` and `middleware` belong to a run as a whole, so they have no effect here."""
         root = self._substitute_variables(at)
         settings = self._read_root(root)
         if isinstance(settings, WorkflowFile):
@@ -359,7 +367,8 @@ class WorkflowReader(GraphReader):
         graph = self._read_root_graph(root)
         if settings is INVALID or graph is INVALID:
             return graph
-        return replace(graph, limits=graph.limits.over(settings.limits))
+        break_at = (*settings.debug.break_at, *graph.debug.break_at)
+        return replace(graph, limits=graph.limits.over(settings.limits), debug=Debugging(break_at))
 
     def _merge_definitions(self, root: WorkflowFile, at: Located) -> None:
         """Adds the profiles and tools of a file to those of the workflow.

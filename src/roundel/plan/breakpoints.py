@@ -1,0 +1,83 @@
+"""Checks breakpoints against a plan, and collects those of a workflow.
+
+A breakpoint that names a node or loop which the workflow does not have would never be reached, and its
+user would wait for a pause that does not come. So it is an error, with a suggestion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from roundel.plan.graph import Plan, address_label
+from roundel.plan.loops import survey
+from roundel.workflow.breakpoints import Breakpoint, BreakpointError, BreakpointSource, parse_breakpoint
+from roundel.workflow.diagnostics import Report, did_you_mean
+
+_SEPARATORS = re.compile(r"/|(?<=\])\.")
+"""Between the parts of an address. A full stop is one only behind a round."""
+_NUMBERS = re.compile(r"#[0-9]+(?:\.[0-9]+(?=/|$))?")
+"""The number of a part of a dynamic edge, or of a further run of a body in the same round."""
+_LAST_NUMBER = re.compile(r"#[0-9]+(?:\.[0-9]+)?$")
+_ROUND = re.compile(r"(.+)\[([0-9]+)\]")
+_MOST_LISTED = 20
+
+
+def check_breakpoints(plan: Plan, report: Report) -> None:
+    """Reports the breakpoints of a workflow file that no run can reach."""
+    for breakpoint in plan.breakpoints:
+        problem = breakpoint_problem(plan, breakpoint)
+        if problem:
+            report.add(breakpoint.location.diagnostic("error", "unknown-breakpoint", problem))
+
+
+def parse_breakpoints(plan: Plan, sources: Iterable[BreakpointSource]) -> tuple[Breakpoint, ...]:
+    """Breakpoints that are given for a run of a plan, each once; BreakpointError if one is invalid."""
+    parsed = dict.fromkeys(map(parse_breakpoint, sources))
+    for breakpoint in parsed:
+        problem = breakpoint_problem(plan, breakpoint)
+        if problem:
+            raise BreakpointError(problem)
+    return tuple(parsed)
+
+
+def breakpoint_problem(plan: Plan, breakpoint: Breakpoint) -> str:
+    """Why no run of the plan can reach a breakpoint; empty if one can."""
+    at = breakpoint.at
+    nodes = {name for node in plan.sites for name in (node.id, node.label)}
+    if not at or at in nodes:
+        return ""
+    loops = _loop_labels(plan)
+    for part in _SEPARATORS.split(_NUMBERS.sub("", at)):
+        found = _ROUND.fullmatch(part)
+        if found and found[1] not in loops:
+            return _unknown("loop", found[1], loops)
+        if found and not found[2].strip("0"):
+            return f"the breakpoint '{at}' is never reached: rounds count from 1"
+        if not found and part not in nodes:
+            return _unknown("node", part, nodes)
+    number = _LAST_NUMBER.search(at)
+    if number is not None:
+        return (
+            f"the breakpoint '{at}' is never reached: a run stops before all parts of a node together, and "
+            f"before the nodes inside of one part; leave out '{number[0]}', or name a node inside"
+        )
+    return ""
+
+
+def _loop_labels(plan: Plan) -> set[str]:
+    """The names of loops in addresses: entries of free loops, composite nodes, and agents with tools."""
+    labels = {node.label for node in plan.sites if node.kind.loops or node.has_tool_loop}
+    for graph in plan.graph.family:
+        surveyed = survey(graph)
+        labels |= {loop.entry.label for loop in surveyed.found}
+        labels |= {loop.entry.label for loop in surveyed.unanalysed}
+    return labels
+
+
+def _unknown(what: str, name: str, known: set[str]) -> str:
+    hint = did_you_mean(name, known) or did_you_mean(address_label(name), known)
+    if not hint:
+        listed = ", ".join(sorted(known)[:_MOST_LISTED]) or "none"
+        hint = f"known {what}s: {listed}"
+    return f"no breakpoint can be at '{name}', since the workflow has no such {what}; {hint}"
