@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from roundel.kernel.budget import release
 from roundel.kernel.commands import Ask, Cancel
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.state import CompositeRun, Execution, Failure, GraphInstance, Run, ToolLoop
 
 
@@ -23,6 +24,7 @@ def cancel_graphs(run: Run, instances: Sequence[GraphInstance]) -> None:
         return
     for instance in instances:
         instance.cancelled = True
+        loop_ended(run, instance.stem)
     run.fast_path, run.has_cancelled = False, True
     inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
     cancel_executions(run, inside, "the round was ended", instances)

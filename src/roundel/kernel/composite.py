@@ -29,6 +29,7 @@ from msgspec import Struct
 from roundel.kernel.breaker import breaker_of, lock, lock_dead_loop
 from roundel.kernel.cancellation import cancel_graphs, is_cancelled
 from roundel.kernel.commands import Call
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.facts import Decide, Failed, Outcome
 from roundel.kernel.lifecycle import add_ordinals, complete, deliver_input, fail
 from roundel.kernel.loops import begin_round
@@ -242,6 +243,7 @@ def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
         composite_run.record.left(outcome.reason, order_key(execution.activation))
         data = {"loop": node.id, "rounds": composite_run.round, "reason": outcome.reason}
         run.emit("loop_exit", node.id, execution.address, data)
+        loop_ended(run, composite_run.stem)
     complete(run, execution, outcome)
 
 

@@ -40,6 +40,7 @@ from msgspec import Struct
 
 from roundel.kernel.codec import Codec
 from roundel.plan.graph import Plan
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -169,6 +170,10 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     input: tuple[Message, ...]
     time: float
     intercepts: InterceptPoints = InterceptPoints()
+    breakpoints: tuple[Breakpoint, ...] = ()
+    """Breakpoints that were given for the run, besides those of the workflow."""
+    paused: bool = False
+    """The run pauses before its first node."""
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):
@@ -274,6 +279,38 @@ class Resumed(Struct, frozen=True, tag="resumed"):
     time: float
 
 
+class Stepped(Struct, frozen=True, omit_defaults=True, tag="stepped"):
+    """A person lets a paused run take one step: the first node that is ready runs, and the others stay
+    held (debugging.py)."""
+
+    time: float
+    round: bool = False
+    """The run continues to the next round of the innermost loop instead, or to a breakpoint."""
+
+
+class BreakpointsChanged(Struct, frozen=True, omit_defaults=True, tag="breakpoints_changed"):
+    """A person set or removed breakpoints."""
+
+    time: float
+    add: tuple[Breakpoint, ...] = ()
+    remove: tuple[Breakpoint, ...] = ()
+
+
+class WaitingEdited(Struct, frozen=True, omit_defaults=True, tag="waiting_edited"):
+    """A person changed a message that waits at a node of a paused or locked run."""
+
+    address: str
+    """The address of the node."""
+    position: int
+    """The number of the message in the queue of the node, from 0."""
+    text: str
+    time: float
+    data: dict[str, Any] | None = None
+    """The new data; None leaves it unchanged."""
+    version: str = ""
+    """The version of the message that the person saw; another one is a conflict. Empty: any."""
+
+
 class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
     """A person unlocked the run (unlock.py)."""
 
@@ -362,6 +399,9 @@ Fact = (
     | Revised
     | Reopened
     | Edited
+    | Stepped
+    | BreakpointsChanged
+    | WaitingEdited
     | Unlocked
     | Stopped
 )
@@ -424,6 +464,7 @@ UNMASKED_FIELDS = frozenset(
         "role",
         "run_id",
         "type",
+        "version",
         "workflow",
     }
 )

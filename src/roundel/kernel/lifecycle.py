@@ -42,6 +42,7 @@ from roundel.kernel.cancellation import (
 )
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
@@ -689,6 +690,7 @@ def handle_body_failure(run: Run, handled: HandledFailure) -> None:
             composite_run.record.left("failed", order_key(execution.activation))
             data = {"loop": execution.node.id, "rounds": composite_run.round, "reason": "failed"}
             run.emit("loop_exit", execution.node.id, execution.address, data)
+            loop_ended(run, composite_run.stem)
     _send_failure(run, handled.failure, execution, handled.deliveries)
 
 

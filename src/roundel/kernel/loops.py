@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 
 from roundel.kernel.breaker import breaker_of, history_of, last_messages, lock, lock_dead_loop
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Outcome
 from roundel.kernel.queue import compact
@@ -141,6 +142,7 @@ def _loop_over(run: Run, activation: Activation, reason: str) -> None:
     if activation.exit_by:
         data["by"] = activation.exit_by
     run.emit("loop_exit", activation.name, activation.address, data)
+    loop_ended(run, activation.stem)
     # By way of the ready queue, so that loops nested a thousand deep need no deep stack to end.
     run.ready_queue.append((activation, LOOP_OVER))
 

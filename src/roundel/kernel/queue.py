@@ -46,6 +46,13 @@ def admit(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> 
     return late
 
 
+def peek(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> list[Message]:
+    """The messages that a node would take, without taking them."""
+    waiting = list(queue)
+    admit(waiting, list(arrivals), before)
+    return waiting
+
+
 def compact(arrivals: list[Arrival], base: Key) -> list[Arrival]:
     """Drops arrivals that a later arrival of the same loop (its keys begin with `base`) clears anyway.
 

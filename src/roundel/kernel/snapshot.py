@@ -52,6 +52,7 @@ from roundel.kernel.facts import Decisions, Entry
 from roundel.kernel.state import (
     Activation,
     CompositeRun,
+    DebugState,
     Execution,
     Expansion,
     Failure,
@@ -211,6 +212,7 @@ _MUTABLE: dict[str, type[Any]] = {
         Budget,
         LoopHistory,
         GuardStats,
+        DebugState,
     )
 }
 _TRANSIENT_FIELDS = ("commands", "decisions", "events")

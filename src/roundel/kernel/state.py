@@ -38,6 +38,7 @@ from roundel.kernel.facts import Decisions, EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.limits import dollars
 from roundel.workflow.message import Message
@@ -458,7 +459,17 @@ class ToolLoop:
     """A node in flight that makes several calls: a model, the tools that it requests, the model
     again."""
 
-    __slots__ = ("calls", "conversation", "execution", "in_flight", "inputs", "ordinal", "pending", "stem")
+    __slots__ = (
+        "calls",
+        "conversation",
+        "execution",
+        "in_flight",
+        "inputs",
+        "ordinal",
+        "pending",
+        "stem",
+        "stopped_round",
+    )
 
     def __init__(
         self, execution: Execution, conversation: Any, inputs: tuple[Message, ...], ordinal: int
@@ -473,6 +484,8 @@ class ToolLoop:
         self.pending: list[Any] = []
         self.in_flight = 0
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
+        self.stopped_round = 0
+        """The last round of tools that a debugger could stop before (debugging.py)."""
 
 
 class Lock(Struct, frozen=True):
@@ -488,6 +501,48 @@ class Lock(Struct, frozen=True):
         if self.what == UNPRICED:
             return f"no price is known for {self.evidence['model']}"
         return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
+
+
+class RoundStep(Struct, frozen=True):
+    """A step to the next round of a loop. `debugging.begin_round_step` creates it."""
+
+    stem: str
+    """What the addresses of the rounds of the loop begin with; empty outside of any loop."""
+    round: int = 0
+    """The last round that has begun."""
+    over: bool = False
+    """The loop has ended, so the run stops before the next node."""
+
+
+class DebugState:
+    """The breakpoints of a run, and the step that it takes. None in `Run.debug` while nobody debugs it."""
+
+    __slots__ = (
+        "breakpoints",
+        "hits",
+        "problems",
+        "reached",
+        "rounds_hit",
+        "stepping",
+        "stopped_at",
+        "until",
+    )
+
+    def __init__(self) -> None:
+        self.breakpoints: list[Breakpoint] = []
+        self.hits: dict[str, int] = {}
+        """How often each breakpoint was reached, by its text."""
+        self.problems: dict[str, str] = {}
+        """Why the condition of a breakpoint could not be evaluated the first time, by its text."""
+        self.rounds_hit: dict[str, list[str]] = {}
+        """The rounds in which a breakpoint on a round was reached: it stops once in each."""
+        self.reached: dict[str, tuple[str, ...]] = {}
+        """The places that the run has reached and not passed yet, with the breakpoints there."""
+        self.stepping = ""
+        """The address that may pass although the run is paused: that of the current step."""
+        self.stopped_at = ("", "")
+        """The address and the breakpoint that paused the run last."""
+        self.until: RoundStep | None = None
 
 
 _BEGINNING = stamp(0)
@@ -540,6 +595,7 @@ class Run:
         "calls",
         "commands",
         "deadline",
+        "debug",
         "decisions",
         "error",
         "events",
@@ -576,9 +632,8 @@ class Run:
     )
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.run_id = ""
-        self.status = "new"
+        self.plan, self.budgeted = plan, plan.budgeted
+        self.run_id, self.status = "", "new"
         self.input: tuple[Message, ...] = ()
         self.output: Message | None = None
         self.error: str | None = None
@@ -587,12 +642,13 @@ class Run:
         """The reason of the pause; empty if new work may begin."""
         self.has_cancelled = False
         """Some graph was cancelled, so queue entries have to be checked for that."""
+        self.debug: DebugState | None = None
+        """The breakpoints and steps of a run that somebody debugs."""
         self.since = self.until = 0.0
         self.stamp = _BEGINNING
         self.seq = self.revision = 0
         """The number of the last event; and how often the run was retried with another workflow, of which
         its plan is the last one."""
-        self.budgeted = plan.budgeted
         self.guard_stats = GuardStats()
         self.lock_budget: Budget | None = None
         """The budget whose limit locked the run, if a budget did."""
@@ -633,7 +689,8 @@ class Run:
         """BEFORE and AFTER bits of each node, by site (lifecycle.py): one byte to test per node that
         runs."""
         self.fast_path = True
-        """There is no error, lock, pause or cancelled graph, so queue entries need no further checks."""
+        """There is no error, lock, pause, cancelled graph or breakpoint, so queue entries need no further
+        checks."""
         self.decisions = Decisions()
         self.commands: list[Command] = []
         self.events: list[Event] = []
@@ -641,6 +698,16 @@ class Run:
     @property
     def over(self) -> bool:
         return self.status in ("completed", "failed", "stopped")
+
+    def update_fast_path(self) -> None:
+        """Sets `fast_path` after something that it depends on has ended."""
+        self.fast_path = (
+            self.error is None
+            and self.lock is None
+            and not self.paused
+            and not self.has_cancelled
+            and self.debug is None
+        )
 
     def set_time(self, now: float) -> None:
         # Many steps fall into one millisecond; its text is formatted once.
@@ -672,6 +739,12 @@ class Run:
         # loops.begin_round).
         self.seq = seq = self.seq + 1
         self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data))
+
+    def pause_details(self) -> dict[str, str]:
+        """Why the run is paused, and where, if a breakpoint or a step paused it."""
+        address, breakpoint = self.debug.stopped_at if self.debug is not None else ("", "")
+        known = {"reason": self.paused, "address": address, "breakpoint": breakpoint}
+        return {name: value for name, value in known.items() if value}
 
     def _nodes(self) -> dict[str, int]:
         nodes: dict[str, int] = {}
@@ -707,6 +780,8 @@ class Run:
             data["error"] = self.error
         if self.lock is not None:
             data["lock"] = msgspec.to_builtins(self.lock)
+        if self.status == "paused":
+            data["pause"] = self.pause_details()
         deadlines = [getattr(call.command, "deadline", None) for call in self.calls.values()]
         if any(deadlines):
             data["deadline"] = stamp(min(filter(None, deadlines)))

@@ -35,7 +35,8 @@ intercept is a command like any other, so its result is a fact in the journal.
 
 Everything that becomes ready goes through the *ready queue*. A step drains it completely, so that
 neither long chains of nodes nor deeply nested loops need a deep stack. While the run is locked or
-paused, entries that would start new work are moved to `run.held`; all others are processed.
+paused, entries that would start new work are moved to `run.held`; all others are processed. While
+somebody debugs the run, a breakpoint or a single step pauses it before a node (debugging.py).
 
 A start node is a node that is marked from the beginning. One bit per node is enough: while a loop runs,
 nothing outside of it can mark its nodes, because everything that leads into it has settled before. So a
@@ -54,11 +55,13 @@ rounds: nothing remains of a finished round except its messages in queues.
 |                    | a limit is reached, TimeUp, Locked -> suspended_locked, once they have   |
 |                    | finished; open questions do not delay it, nor a pause                    |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
-|                    | Paused -> paused, once they have finished; at once after an interrupt,   |
-|                    | which cancels the calls in flight: the host makes them again on Resumed  |
+|                    | Paused, a breakpoint, the end of a step -> paused, once they have        |
+|                    | finished; at once after an interrupt, which cancels the calls in flight: |
+|                    | the host makes them again on Resumed or Stepped                          |
 | `waiting`          | Answered, Expired -> running; Paused -> paused; Stopped -> stopped;      |
 |                    | Locked -> suspended_locked                                               |
-| `paused`           | Resumed -> running; Locked -> suspended_locked; Stopped -> stopped       |
+| `paused`           | Resumed, Stepped -> running; Locked -> suspended_locked;                 |
+|                    | Stopped -> stopped                                                       |
 | `suspended_locked` | Unlocked -> running, or paused if it was; Stopped -> stopped             |
 | `failed`           | Retried -> running; Revised -> running, by `revise` instead of `step`    |
 
@@ -86,6 +89,10 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Resumed`        |                           | the run is not paused                                  |
 | `Retried`        |                           | the run has not failed                                 |
 | `Unlocked`       |                           | the run is not locked, or the unlock is refused        |
+| `Stepped`        |                           | the run is not paused, or nothing is ready             |
+| `BreakpointsChanged` |                       | the run has not started, or is over                    |
+| `WaitingEdited`  |                           | the run is neither paused nor locked, or no such       |
+|                  |                           | message waits, or it was changed meanwhile             |
 | `Edited`         | changes a Call, an Ask or | none of these is in flight at that address             |
 |                  | an Intercept before a node|                                                        |
 | `Stopped`        |                           | the run has not started, or is over                    |
@@ -120,9 +127,25 @@ from roundel.kernel.composite import (
     on_answer_failed,
     start_iterations,
 )
+from roundel.kernel.debugging import (
+    BREAKPOINT,
+    STEP,
+    EditRefused,
+    begin_round_step,
+    begin_step,
+    change_breakpoints,
+    edit_waiting,
+    end_debugging,
+    forget_passed,
+    holds_back,
+    ready_stops,
+    start_debugging,
+    stays_reached,
+)
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
+    BreakpointsChanged,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -139,10 +162,12 @@ from roundel.kernel.facts import (
     Retried,
     Revised,
     Started,
+    Stepped,
     Stopped,
     TimeUp,
     Unlocked,
     Waited,
+    WaitingEdited,
     decode_entry,
 )
 from roundel.kernel.lifecycle import (
@@ -276,6 +301,10 @@ def _started(run: Run, fact: Started) -> None:
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
     run.emit("run_started", None, None, data)
+    if fact.paused:
+        run.paused = "paused"
+        start_debugging(run)
+    change_breakpoints(run, (*run.plan.breakpoints, *fact.breakpoints))
     run.root = GraphInstance(graph, "", None, run.ordinals)
     deliver_input(run.root, fact.input)
     begin(run, run.root)
@@ -462,10 +491,12 @@ def _paused(run: Run, fact: Paused) -> None:
         raise IllegalFact("a pause is already requested")
     run.set_time(fact.time)
     run.paused, run.fast_path = fact.reason or "paused", False
+    if run.debug is not None:
+        run.debug.stopped_at = ("", "")
     if fact.interrupt:
         # The host has cancelled the calls, but they stay in `run.calls`: the resumed host makes them
         # again, under the same addresses and idempotency keys, as after a crash.
-        change_status(run, "paused", run.paused)
+        _pause(run)
     else:
         advance(run)
 
@@ -478,13 +509,62 @@ def _resumed(run: Run, fact: Resumed) -> None:
         run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
     run.paused = ""
-    run.fast_path = run.error is None and run.lock is None and not run.has_cancelled
+    if run.debug is not None:
+        run.debug.until = None
+        end_debugging(run)
+    run.update_fast_path()
     if run.status == "paused":
         run.status = "running"
         run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
+    _queue_held(run)
+    advance(run)
+
+
+def _queue_held(run: Run) -> None:
+    """Queues what was held back, to decide it again."""
+    forget_passed(run)
     run.ready_queue.extend(run.held)
     run.held.clear()
+
+
+def _stepped(run: Run, fact: Stepped) -> None:
+    if run.status != "paused":
+        raise IllegalFact("only a paused run can take a step; pause it first")
+    interrupted = [call.address for call in run.calls.values() if not isinstance(call.command, Ask)]
+    if not (interrupted or run.held):
+        raise IllegalFact("nothing is ready: the run waits for an answer")
+    run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    debug = start_debugging(run)
+    debug.until, debug.stopped_at = None, ("", "")
+    run.paused, run.status = STEP, "running"
+    run.emit("run_state_change", None, None, {"status": "running", "reason": STEP})
+    # An ordinary pause has held back more than nodes: what leads to them is decided first, still paused.
+    _queue_held(run)
+    advance(run, updates_status=False)
+    stops = ready_stops(run)
+    # The calls of an interrupted step are made again, and are the step.
+    if fact.round and (interrupted or stops):
+        begin_round_step(run, interrupted[0] if interrupted else stops[0].address)
+    elif stops and not interrupted:
+        begin_step(run, stops[0])
+    if run.lock is None:
+        _queue_held(run)
     advance(run)
+
+
+def _breakpoints_changed(run: Run, fact: BreakpointsChanged) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not active")
+    # The time of the fact does not count: nothing happens, and a run that nobody executes does not work.
+    change_breakpoints(run, fact.add, fact.remove)
+
+
+def _waiting_edited(run: Run, fact: WaitingEdited) -> None:
+    try:
+        edit_waiting(run, fact)
+    except EditRefused as error:
+        raise IllegalFact(str(error)) from error
 
 
 def _retried(run: Run, fact: Retried) -> None:
@@ -495,7 +575,9 @@ def _retried(run: Run, fact: Retried) -> None:
     run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
     run.error, run.paused = None, ""
-    run.fast_path = run.lock is None and not run.has_cancelled
+    if run.debug is not None:  # the retry continues to the next breakpoint, whatever step has failed
+        run.debug.until = None
+    run.update_fast_path()
     run.status = "running"
     run.emit("run_state_change", None, None, {"status": "running", "reason": "retried"})
     run.ready_queue.extend((failure, START_AGAIN) for failure in run.unfinished)
@@ -526,7 +608,7 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
     advance(run)
     # A paused run stays paused after a lock; its calls, if it was interrupted, are made when it is resumed.
     if run.paused and run.status == "running":
-        change_status(run, "paused", run.paused)
+        _pause(run)
 
 
 def _edited(run: Run, fact: Edited) -> None:
@@ -592,16 +674,20 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Retried: _retried,
     Reopened: _reopened,
     Edited: _edited,
+    Stepped: _stepped,
+    BreakpointsChanged: _breakpoints_changed,
+    WaitingEdited: _waiting_edited,
     Unlocked: _unlocked,
     Stopped: _stopped,
 }
 
 
-def advance(run: Run) -> None:
+def advance(run: Run, *, updates_status: bool = True) -> None:
     """Drains the ready queue, until everything waits for the host.
 
-    The fast path decides units directly. It applies while there is no error, lock, pause or cancelled
-    graph (`run.fast_path`), which is nearly always; otherwise each entry is checked by `_defer_or_drop`.
+    The fast path decides units directly. It applies while there is no error, lock, pause, cancelled
+    graph or breakpoint (`run.fast_path`), which is nearly always; otherwise each entry is checked by
+    `_defer_or_drop`.
     """
     ready_queue = run.ready_queue
     for item, index in ready_queue:  # grows during the iteration
@@ -616,7 +702,7 @@ def advance(run: Run) -> None:
         except EdgeError as error:  # on an edge of a node whose graph has just ended
             fail_on_edge(run, error)
     ready_queue.clear()
-    if not run.fast_path:
+    if not run.fast_path and updates_status:
         _update_status(run)
 
 
@@ -637,9 +723,13 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
     ends = index in (LOOP_OVER, SEND_FAILURE) or (
         index == GRAPH_OVER and (run.lock is None or item.instance is not run.root)
     )
-    if (run.lock is not None or run.paused) and not ends:
-        run.held.append((item, index))
-        return True
+    if not ends:
+        is_held = run.lock is not None or (
+            bool(run.paused) if run.debug is None else holds_back(run, item, index)
+        )
+        if is_held:
+            run.held.append((item, index))
+            return True
     if index >= 0:
         _decide(run, item, item.scope.units[index])
     return index >= 0
@@ -654,7 +744,23 @@ def _update_status(run: Run) -> None:
         if run.status in ("running", "waiting", "paused") and waits_only_for_people(run):
             _suspend(run)
     elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
-        change_status(run, "paused", run.paused)
+        _pause(run)
+    elif run.status == "paused" and run.debug is not None and not run.debug.stopped_at[0]:
+        _note_stop(run)  # an answer has made a node ready
+
+
+def _pause(run: Run) -> None:
+    if run.paused != BREAKPOINT:
+        _note_stop(run)
+    run.status = "paused"
+    run.emit("run_state_change", None, None, {"status": "paused", **run.pause_details()})
+
+
+def _note_stop(run: Run) -> None:
+    """Notes the first node that is ready as the place where the run has stopped."""
+    if run.debug is not None:
+        stops = ready_stops(run)
+        run.debug.stopped_at = (stops[0].address if stops else "", "")
 
 
 def _suspend(run: Run) -> None:
@@ -682,7 +788,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
     the unit is decided anew after the unlock.
     """
     node = unit.node
-    if activation.exit_layer is not None and unit.layer > activation.exit_layer:
+    if activation.exit_layer is not None and unit.layer > activation.exit_layer:  # `is_left`, inlined
         _skip_unit(run, activation, unit, "the loop was left")
     elif node is None:
         _enter_loop(run, activation, unit)
@@ -690,6 +796,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _skip_unit(run, activation, unit, "not triggered")
     elif run.budgeted and not _may_run(run, activation, node):
         run.held.append((activation, unit.index))
+        stays_reached(run, activation.prefix + node.label)
     else:
         run_node(run, activation, unit, node)
 

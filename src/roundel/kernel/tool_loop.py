@@ -31,6 +31,7 @@ from msgspec import Struct
 from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.facts import Failed, Outcome, failure_data
 from roundel.kernel.lifecycle import complete, deadline_after, emit_question, fail, jump_problem
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
@@ -87,6 +88,13 @@ class Conversation(Protocol):
     stops_repeats: bool
     """Whether repeated calls with the same result are to be stopped; the kernel sets it before
     `begin`."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of tools have begun; for those who inspect a run."""
+
+    @property
+    def max_rounds(self) -> int: ...
 
     def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction: ...
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction: ...
@@ -181,6 +189,8 @@ def _apply(
     if action.reached is not None:
         what, limit = action.reached
         run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
+    if action.error or action.outcome is not None:
+        loop_ended(run, tool_loop.stem)
     if action.error:
         kind, attempts = (failed.error_type, failed.attempts) if failed else ("", 1)
         kind = action.error_type or kind or "ModelError"

@@ -116,7 +116,7 @@ def unlock(run: Run, fact: Unlocked) -> None:
     # Limits are raised and the loop is left before the lock is removed: `_raise` and `_leave` need the
     # lock's budget and the held entries. These are decided again afterwards, and may find another limit
     # reached.
-    run.fast_path = run.error is None and not run.paused and not run.has_cancelled
+    run.update_fast_path()
     run.status = "running"
     run.emit("run_state_change", None, None, {"status": "running", "reason": f"unlocked: {fact.reason}"})
     run.ready_queue.extend(run.held)

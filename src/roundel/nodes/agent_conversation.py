@@ -119,6 +119,15 @@ class AgentConversation:
         self._repeat_count = 0
         """How many times in a row `_last_call` was made and returned `_last_result`."""
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds of tools have begun."""
+        return self._rounds
+
+    @property
+    def max_rounds(self) -> int:
+        return self._max_rounds
+
     def allow(self, rounds: int) -> None:
         """Sets the limit on rounds that a person gave when unlocking the run."""
         self._max_rounds = rounds
