@@ -16,6 +16,7 @@ SLOW = (
     "tests/docs/test_examples.py",
     "tests/drawing/test_fuzz.py",
     "tests/hosts/test_cancellation.py",
+    "tests/hosts/test_two_debuggers.py",
     "tests/journal/test_database.py",
     "tests/journal/test_faults.py",
     "tests/journal/test_prefixes.py",

@@ -24,6 +24,7 @@ from roundel.nodes.middleware import Middleware
 from roundel.plan.overrides import LimitValues
 from roundel.runs.lookup import StoreLocation
 from roundel.runs.runs import Runs, ScriptSource, open_recorder
+from roundel.workflow.breakpoints import BreakpointSource
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
@@ -57,6 +58,8 @@ class Options(TypedDict, total=False):
     """Folders in which the workflow may name files, in addition to its own."""
     middleware: Sequence[Middleware]
     """Intercepts nodes and observes events, after the middleware that the workflow names itself."""
+    breakpoints: Sequence[BreakpointSource]
+    """Where the run pauses, besides the breakpoints of the workflow; it has to be stored."""
 
 
 async def run_async(
@@ -94,6 +97,7 @@ async def run_async(
             group=options.get("group"),
             allow_paths=options.get("allow_paths", ()),
             stored=store is not None,
+            breakpoints=options.get("breakpoints", ()),
             attach=attachment,
         )
         return await runs.wait(run_id)

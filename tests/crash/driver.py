@@ -21,6 +21,7 @@ from typing import Any
 import roundel
 from roundel.api import resume_async
 from roundel.cli import execution, main
+from roundel.hosts.engine import Attachment
 from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
@@ -33,7 +34,7 @@ STORIES = Path(__file__).parent
 STORY = STORIES / "story"
 ANYWHEN = "some time"
 """In place of a place: killed from outside, after so many milliseconds."""
-scripts = {name: load_script(STORIES / name / "script.yaml")[0] for name in ("story", "failing")}
+scripts = {name: load_script(STORIES / name / "script.yaml")[0] for name in ("story", "failing", "debugged")}
 say_nothing = ScriptedModel.reply
 
 
@@ -52,6 +53,8 @@ def show(event: roundel.Event) -> None:
 async def attempt(story: str, width: int) -> tuple[str, str]:
     """Begins the run, or goes on with it, unless it is over: its status and its output."""
     store = SqliteStore("runs.db", sync="normal")
+    if story == "debugged":
+        return await debug(store)
     rows = await store.rows()
     if not rows:
         result = await roundel.run_async(
@@ -78,6 +81,50 @@ async def retry(store: SqliteStore, run_id: str) -> roundel.Result:
     await note_kept(store, run_id)
     async with roundel.Runs(store) as runs:
         return await runs.retry(run_id, on_event=show)
+
+
+async def debug(store: SqliteStore) -> tuple[str, str]:
+    """Somebody debugs the run. What he does depends only on what he sees of it, so that each process goes on
+    where the one before it was killed."""
+    async with roundel.Runs(store) as runs:
+        rows = await store.rows()
+        if not rows:
+            source = STORIES / "debugged" / "workflow.yaml"
+            attach = Attachment(on_event=show)
+            script = scripts["debugged"]
+            run_id = await runs.start(source, "go", script=script, paused=True, attach=attach)
+            await runs.result(run_id)
+        else:
+            run_id = rows[0].id
+        while True:
+            row = await runs.row(run_id)
+            if row.status == "completed":
+                assert row.summary is not None
+                return row.status, row.summary["output"]
+            await take_debug_action(runs, store, run_id)
+
+
+async def take_debug_action(runs: roundel.Runs, store: SqliteStore, run_id: str) -> None:
+    seen = await runs.debug(run_id)
+    address = seen.ready[0].address if seen.ready else ""
+    known = {state.text for state in seen.breakpoints}
+    stamped = next((node for node in seen.ready if node.node_id == "Stamp"), None)
+    edits = stamped is not None and not stamped.messages[-1].text.endswith(", edited")
+    if address == "Writer[1]/Writer" and not {"Gate", "Writer[2]"} <= known:
+        await runs.set_breakpoints(run_id, "Gate", "Writer[2]")
+    elif address == "Writer[2]/Writer" and "Gate" in known:
+        await runs.set_breakpoints(run_id, remove=["Gate"])
+    elif stamped is not None and edits and seen.status == "paused":
+        await runs.edit(run_id, f"{stamped.messages[-1].text}, edited", at=stamped.address)
+    else:
+        await note_kept(store, run_id)
+        # A run that is not paused was killed. It goes on in one way or the other, unless it has to be paused
+        # for the edit first.
+        killed = seen.status != "paused" and not edits and len(kills.lines("resumed")) % 2 == 0
+        if killed or not (address or seen.in_flight) or address == "Writer[2]/Reader":
+            await runs.resume(run_id, on_event=show)
+        else:
+            await runs.step(run_id, round=address == "Writer[1]/Gate", on_event=show)
 
 
 async def note_kept(store: SqliteStore, run_id: str) -> None:

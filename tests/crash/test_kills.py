@@ -3,7 +3,8 @@
 The story (story/workflow.yaml) is run in real processes that are ended by SIGKILL: at every event, before and
 after every commit, before and after every effect of a tool, several times in a row, and at random moments.
 Whatever happened, its end and its trace are those of the run that nobody disturbed. A second story
-(failing/workflow.yaml) has failures that are handled, and some that fail the run, which is then retried.
+(failing/workflow.yaml) has failures that are handled, and some that fail the run, which is then retried. In a
+third one (debugged/workflow.yaml) somebody debugs the run: takes steps, sets breakpoints and edits messages.
 """
 
 from __future__ import annotations
@@ -259,6 +260,56 @@ def test_failing_run_killed_after_every_commit_is_resumed_or_retried(
     story = Story(tmp_path / "one", 1, [("after commit", 2)] * many, story="failing")
     check([story], unbroken_failing, count_kills, in_order=True)
     assert len(story.lines("killed")) > many // 3
+
+
+@pytest.fixture(scope="module")
+def unbroken_debugged(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The story of somebody who debugs a run."""
+    story = Story(tmp_path_factory.mktemp("debugged") / "unbroken", 1, [], story="debugged")
+    run_cases([story.case])
+    changes = Counter(event.data.get("reason") for event in story.trace if event.event == "run_state_change")
+    assert set(changes) == {"paused", "step", "breakpoint", "resumed"}
+    assert changes["step"] > 10
+    edits = [(event.address, event.data["text"]) for event in story.trace if event.event == "message_edited"]
+    assert edits == [("Writer[1]/Stamp", "a draft, edited"), ("Writer[2]/Stamp", "another draft, edited")]
+    return story
+
+
+def check_debugged(stories: list[Story], other: Story, report: Report) -> None:
+    """A kill changes where the run pauses, and nothing else."""
+    run_cases(story.case for story in stories)
+    for story in stories:
+        assert (story.result["status"], story.result["output"]) == ("completed", "the report")
+        assert [event.seq for event in story.trace] == list(range(1, len(story.trace) + 1))
+        assert by_place(story.trace) == by_place(other.trace)
+        check_shown(story, story.trace)
+        check_effects(story, other)
+        check_rows(story)
+    report(sum(len(story.lines("killed")) for story in stories))
+
+
+@pytest.mark.parametrize("place", ["event", "after commit"])
+def test_debugged_run_killed_at_every_point_goes_on(
+    place: str, unbroken_debugged: Story, tmp_path: Path, count_kills: Report
+) -> None:
+    """By a step, or by a resume."""
+    many = unbroken_debugged.result["counted"][PLACES[place]]
+    assert many > 50
+    stories = [
+        Story(tmp_path / str(number), 1, [(place, number)], story="debugged") for number in range(1, many + 1)
+    ]
+    check_debugged(stories, unbroken_debugged, count_kills)
+    assert sum(len(story.lines("killed")) for story in stories) == many
+
+
+def test_debugged_run_killed_after_every_commit_goes_on(
+    unbroken_debugged: Story, tmp_path: Path, count_kills: Report
+) -> None:
+    """No process gets further than one commit of the run; the second one, since the first claims it."""
+    many = unbroken_debugged.result["counted"]["before commit"]
+    story = Story(tmp_path / "one", 1, [("after commit", 3)] * many, story="debugged")
+    check_debugged([story], unbroken_debugged, count_kills)
+    assert len(story.lines("killed")) > many // 4
 
 
 def test_run_killed_after_every_commit_resumes(

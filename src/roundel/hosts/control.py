@@ -26,12 +26,26 @@ from msgspec import Struct
 
 from roundel.journal.store import Claim, ControlRequest, Fenced, RequestKind, Store, StoreError
 from roundel.kernel.commands import Ask
-from roundel.kernel.facts import Answered, Fact, Locked, Paused, Resumed, Retried, Stopped, Unlocked
+from roundel.kernel.debugging import EditRefused, find_waiting
+from roundel.kernel.facts import (
+    Answered,
+    BreakpointsChanged,
+    Fact,
+    Locked,
+    Paused,
+    Resumed,
+    Retried,
+    Stepped,
+    Stopped,
+    Unlocked,
+    WaitingEdited,
+)
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptLine
 from roundel.nodes.agent_conversation import approval_answer_problem
 from roundel.nodes.services import NodeError
 from roundel.plan.graph import Plan
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.message import Message
 
 
@@ -164,6 +178,10 @@ class UnclearAnswer(StoreError):
     """The answer to a tool approval is neither consent, refusal nor other arguments."""
 
 
+class EditConflict(StoreError):
+    """The message to edit is not the one that the person saw."""
+
+
 class LockRun(_Request, frozen=True, tag="lock"):
     """Trips the breaker: lets the calls in flight finish, and starts nothing new until an unlock."""
 
@@ -183,7 +201,32 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-RunRequest = Pause | Resume | RetryRun | Stop | Answer | LockRun | Unlock
+class StepRun(_Request, frozen=True, tag="step"):
+    """Lets a paused run take one step (kernel/debugging.py): one node, or to the next round."""
+
+    round: bool = False
+
+
+class ChangeBreakpoints(_Request, frozen=True, tag="breakpoints"):
+    """Sets and removes breakpoints."""
+
+    add: tuple[Breakpoint, ...] = ()
+    remove: tuple[Breakpoint, ...] = ()
+
+
+class EditMessage(_Request, frozen=True, tag="edit"):
+    """Changes a message that waits at a node of a paused or locked run."""
+
+    address: str
+    position: int
+    text: str
+    data: dict[str, Any] | None = None
+    version: str = ""
+
+
+RunRequest = (
+    Pause | Resume | RetryRun | Stop | Answer | LockRun | Unlock | StepRun | ChangeBreakpoints | EditMessage
+)
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
@@ -192,6 +235,9 @@ REQUEST_TYPES: Mapping[str, type[Any]] = {
     "answer": Answer,
     "lock": LockRun,
     "unlock": Unlock,
+    "step": StepRun,
+    "breakpoints": ChangeBreakpoints,
+    "edit": EditMessage,
 }
 
 
@@ -210,6 +256,14 @@ def to_fact(request: RunRequest, now: float) -> Fact:
         return Answered(request.address, request.message, now)
     if isinstance(request, LockRun):
         return Locked(request.reason, request.by, now)
+    if isinstance(request, StepRun):
+        return Stepped(now, request.round)
+    if isinstance(request, ChangeBreakpoints):
+        return BreakpointsChanged(now, request.add, request.remove)
+    if isinstance(request, EditMessage):
+        return WaitingEdited(
+            request.address, request.position, request.text, now, request.data, request.version
+        )
     return Unlocked(
         request.reason,
         request.by,
@@ -241,6 +295,12 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
             raise StoreError(f"run {state.run_id} is over: it is {state.status}")
         if state.lock is not None:
             raise StoreError(f"run {state.run_id} is locked already: {state.lock}")
+    if isinstance(request, StepRun) and state.status != "paused":
+        raise StoreError(_step_problem(state))
+    if isinstance(request, ChangeBreakpoints) and state.over:
+        raise StoreError(f"run {state.run_id} is over: it is {state.status}; it cannot reach a breakpoint")
+    if isinstance(request, EditMessage):
+        _check_edit(request, state)
     if not isinstance(request, Answer):
         return request
     question = find_question(request.address, state)
@@ -248,6 +308,45 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
     if problem:
         raise UnclearAnswer(problem)
     return msgspec.structs.replace(request, address=question.address)
+
+
+def _step_problem(state: Run) -> str:
+    """Why a run that is not paused cannot take a step, and what to do instead."""
+    run_id = state.run_id
+    if state.status == "waiting":
+        asked = ", ".join(sorted(open_questions(state)))
+        return (
+            f"nothing of run {run_id} is ready: it waits for an answer at {asked}; "
+            f"`roundel answer {run_id}` gives it"
+        )
+    if state.status == "running":
+        return f"run {run_id} is running; `roundel pause {run_id}` pauses it, and then it can take steps"
+    return explain_not_resumable(state)
+
+
+def explain_not_resumable(state: Run) -> str:
+    """Why a run that is over or locked does not continue, and what to do instead."""
+    run_id = state.run_id
+    if state.status == "failed":
+        return f"run {run_id} has failed; `roundel retry {run_id}` runs again what failed, and keeps the rest"
+    if state.over:
+        return (
+            f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` starts a new "
+            "one from any point of it"
+        )
+    return f"run {run_id} is locked; `roundel unlock {run_id}` unlocks it"
+
+
+def _check_edit(request: EditMessage, state: Run) -> None:
+    if state.status not in ("paused", "suspended_locked"):
+        raise StoreError(
+            f"the messages of run {state.run_id} can be edited while it is paused or locked; "
+            f"it is {state.status}"
+        )
+    try:
+        find_waiting(state, request.address, request.position, request.version)
+    except EditRefused as error:
+        raise (EditConflict if error.conflict else StoreError)(str(error)) from error
 
 
 def find_question(address: str, state: Run) -> Question:

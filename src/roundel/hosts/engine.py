@@ -24,6 +24,7 @@ from roundel.nodes.loading import Source
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 from roundel.plan.overrides import LimitValue
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.message import Message
 
 
@@ -81,6 +82,10 @@ class RunSpec(Struct, frozen=True):
     """Whether the run is written to the store, so that it survives the process."""
     run_id: str = ""
     """If it is empty, the engine chooses one."""
+    breakpoints: tuple[Breakpoint, ...] = ()
+    """Breakpoints of this run, besides those of the workflow."""
+    paused: bool = False
+    """Whether it pauses before its first node."""
 
 
 class Inspection(Struct, frozen=True):

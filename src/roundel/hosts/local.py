@@ -36,11 +36,15 @@ import msgspec
 
 from roundel.hosts.control import (
     Answer,
+    ChangeBreakpoints,
+    EditMessage,
     LockRun,
     Resume,
     RunRequest,
+    StepRun,
     Stop,
     encode_request,
+    explain_not_resumable,
     resolve_request,
     to_fact,
 )
@@ -66,7 +70,9 @@ from roundel.hosts.stored_run import (
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Claim, Store, StoreError
 from roundel.journal.waiting import run_shielded
-from roundel.kernel.facts import Fact, Locked, Resumed, mask_fact
+from roundel.kernel.commands import Ask
+from roundel.kernel.debugging import STEP
+from roundel.kernel.facts import Expired, Fact, Locked, Paused, Resumed, mask_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import script_from
@@ -76,6 +82,9 @@ REQUEST_SECONDS = 10.0
 """How long the owner of a run has to settle a control request."""
 NOT_RESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
 """Statuses in which `Resume` is refused."""
+FOR_RELEASED = (Resume, StepRun, ChangeBreakpoints, EditMessage)
+"""Requests to a run that is paused or locked. The process that paused it executes it for a moment longer, and
+would refuse them; they are applied once it has released the run."""
 
 MAX_FAILURES_REMEMBERED = 100
 """A server may start runs that nobody ever asks for again."""
@@ -143,6 +152,8 @@ class LocalEngine:
             pinned,
             new.messages,
             intercepts=run.intercepts,
+            breakpoints=new.breakpoints,
+            paused=new.paused,
             now=self._clock,
         )
 
@@ -241,7 +252,10 @@ class LocalEngine:
     ) -> bool:
         executed = not isinstance(request, Stop)  # after a stop, no process executes the run
         run = self._get_executing(run_id)
-        if run is not None:
+        while run is not None and run.state.status == "new":
+            await asyncio.sleep(0)  # its task has not begun yet, so its state is not known
+            run = self._get_executing(run_id)
+        if run is not None and not await self._is_leaving(run, request):
             _raise_refusal(run_id, await run.request(resolve_request(request, run.state)))
             return executed
         store = self.store
@@ -250,7 +264,7 @@ class LocalEngine:
         if row.owner and await self._forward(run_id, request):
             return executed
         # The run was paused by a person, or locked; an answer does not let it continue.
-        if (row.status == "paused" and not isinstance(request, Resume)) or (
+        if (row.status == "paused" and not isinstance(request, (Resume, StepRun))) or (
             row.status == "suspended_locked" and isinstance(request, Answer)
         ):
             execute = None
@@ -272,6 +286,14 @@ class LocalEngine:
         await self._resume(claim, request, execute, workflow)
         return True
 
+    async def _is_leaving(self, run: LocalRun, request: RunRequest) -> bool:
+        """Whether the run of a request has just been paused or locked; then waits until it is released
+        here."""
+        if run.state.status not in ("paused", "suspended_locked") or not isinstance(request, FOR_RELEASED):
+            return False
+        await asyncio.wait([self._executions[run.run_id].task])
+        return True
+
     async def _forward(self, run_id: str, request: RunRequest) -> bool:
         """Leaves a request in the store for the process that owns the run. Whether that process has
         applied it; False if it does not own the run any more. A stop is always carried out: an owner
@@ -281,7 +303,7 @@ class LocalEngine:
         owner: `withdraw` succeeds only while the request is open, so its result decides."""
         store = self.store
         # Checked here as well: the owner could refuse a wrong answer only with a plain text.
-        if isinstance(request, (Answer, LockRun)):
+        if isinstance(request, (Answer, LockRun, StepRun, EditMessage)):
             request = resolve_request(request, (await open_run(store, run_id)).state)
         number = await store.request(run_id, request.kind, await self._mask_request(run_id, request))
         try:
@@ -304,9 +326,12 @@ class LocalEngine:
             if await store.withdraw(number):
                 return False  # the owner released the run before it saw the request
             outcome = await store.outcome(number)
-        if outcome != REQUEST_APPLIED and isinstance(request, Resume):
+        refused = outcome != REQUEST_APPLIED
+        if refused and isinstance(request, FOR_RELEASED) and await self._released(run_id):
+            return False
+        if refused and isinstance(request, Resume):
             raise Busy(f"another process executes run {run_id}; {_follow_hint(run_id)}")
-        _raise_refusal(run_id, "" if outcome == REQUEST_APPLIED else outcome)
+        _raise_refusal(run_id, outcome if refused else "")
         return True
 
     async def _wait_for_outcome(self, run_id: str, number: int) -> str:
@@ -318,6 +343,17 @@ class LocalEngine:
                     return ""
                 await asyncio.sleep(0.05)
             return outcome
+
+    async def _released(self, run_id: str) -> bool:
+        """Whether another process has just paused or locked a run; then waits until that process has released
+        it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                while (row := await self.store.row(run_id)).status in ("paused", "suspended_locked"):
+                    if not row.owner:
+                        return True
+                    await asyncio.sleep(0.05)
+        return False
 
     async def _mask_request(self, run_id: str, request: RunRequest) -> dict[str, Any]:
         """The body of a request without the secrets of its run: it is stored before the owner, which
@@ -363,9 +399,7 @@ class LocalEngine:
         try:
             opening = await self._open_to_resume(journal, request, workflow)
             state = opening.state
-            facts: list[Fact] = [Resumed(0)] if state.paused else []
-            if not isinstance(request, Resume):
-                facts.append(to_fact(resolve_request(request, state), 0))
+            facts = _facts_to_resume(state, request, self._clock())
             run = self._make_run(claim.run_id, opening, attach)
             try:
                 run.use_store(self.store)
@@ -409,7 +443,7 @@ class LocalEngine:
         if resumes and state.status in NOT_RESUMABLE:
             if row.status != state.status:  # the process that executed it died before it could write this
                 await journal.commit(state)
-            raise StoreError(_explain_not_resumable(state))
+            raise StoreError(explain_not_resumable(state))
         assert opened.pinned is not None
         script = script_from(opened.pinned.script) if opened.pinned.script else None
         return msgspec.structs.replace(opened, script=script)
@@ -445,6 +479,27 @@ async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
         await asyncio.wait([task])
 
 
+def _facts_to_resume(state: Run, request: RunRequest, now: float) -> list[Fact]:
+    """The facts with which a run continues that nobody executes; StoreError if it does not allow them."""
+    asks = {address: call.command for address, call in state.calls.items() if isinstance(call.command, Ask)}
+    if isinstance(request, StepRun) and not state.held and len(asks) == len(state.calls):
+        # Only people could continue it. A question whose deadline has passed meanwhile ends, as the step.
+        due = [address for address, ask in asks.items() if ask.deadline is not None and ask.deadline <= now]
+        if state.status == "paused" and due:
+            return [Expired(due[0], 0)]
+    if isinstance(request, StepRun) and state.status == "running":
+        # Its process died. The calls that were in flight are made again, and that is the step: one that had
+        # begun already, or a new one.
+        begun = state.paused == STEP
+        return [] if begun else [Paused("interrupted", 0, interrupt=True), to_fact(request, 0)]
+    # A run may fail while a step or a pause was in progress; then the retry is what continues it.
+    resumes = state.paused and not state.over and not isinstance(request, StepRun)
+    facts: list[Fact] = [Resumed(0)] if resumes else []
+    if not isinstance(request, Resume):
+        facts.append(to_fact(resolve_request(request, state), 0))
+    return facts
+
+
 def _follow_hint(run_id: str) -> str:
     return f"`roundel log {run_id} --follow` follows it"
 
@@ -456,15 +511,3 @@ def _raise_refusal(run_id: str, reason: str) -> None:
 
 def _refusal_error(state: Run, error: IllegalFact) -> StoreError:
     return StoreError(f"run {state.run_id} is {state.status}: {error}")
-
-
-def _explain_not_resumable(state: Run) -> str:
-    run_id = state.run_id
-    if state.status == "failed":
-        return f"run {run_id} has failed; `roundel retry {run_id}` runs again what failed, and keeps the rest"
-    if state.over:
-        return (
-            f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` starts a new "
-            "one from any point of it"
-        )
-    return f"run {run_id} is locked; `roundel unlock {run_id}` unlocks it"

@@ -41,6 +41,7 @@ from roundel.kernel.facts import (
     Started,
     decode_entry,
     encode_entry,
+    mask_fact,
     secrets_of,
 )
 from roundel.kernel.state import Run
@@ -50,6 +51,7 @@ from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
 from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
@@ -283,6 +285,8 @@ async def create(
     *,
     origin: Origin | None = None,
     intercepts: InterceptPoints | None = None,
+    breakpoints: tuple[Breakpoint, ...] = (),
+    paused: bool = False,
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """Creates a run in the store and claims it. Its first entry is part of the same transaction: a crash
@@ -293,7 +297,10 @@ async def create(
         new = NewRun(run_id, plan.workflow.name, text, pinned, now(), origin.parent, origin.forked_at)
         return RunJournal(store, await store.create(new, origin.chunk))
     new = NewRun(run_id, plan.workflow.name, text, pinned, now())
-    started = Started(run_id, messages, new.created, intercepts or InterceptPoints())
+    started = mask_fact(
+        Started(run_id, messages, new.created, intercepts or InterceptPoints(), breakpoints, paused),
+        secrets_of(plan),
+    )
     # The entry contains the decisions of its step, so the step is made here once, on a state of its own.
     # The host makes it again on its own state, with these decisions (LocalRun.run).
     first = Run(plan)

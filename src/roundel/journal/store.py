@@ -33,7 +33,9 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry
 from roundel.memory.store import MemoryStore
 
-RequestKind = Literal["pause", "resume", "retry", "stop", "answer", "lock", "unlock"]
+RequestKind = Literal[
+    "pause", "resume", "retry", "stop", "answer", "lock", "unlock", "step", "breakpoints", "edit"
+]
 
 
 class StoreError(Exception):

@@ -48,6 +48,7 @@ from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, I
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
+    BreakpointsChanged,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -65,10 +66,12 @@ from roundel.kernel.facts import (
     Retried,
     Revised,
     Started,
+    Stepped,
     Stopped,
     TimeUp,
     Unlocked,
     Waited,
+    WaitingEdited,
     encode_entry,
     mask_fact,
     secrets_of,
@@ -81,11 +84,24 @@ from roundel.nodes.loading import Source
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.overrides import LimitValues
+from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Intercepted | Edited
-ControlFact = Waited | TimeUp | Locked | Paused | Resumed | Retried | Reopened | Unlocked
+ControlFact = (
+    Waited
+    | TimeUp
+    | Locked
+    | Paused
+    | Resumed
+    | Retried
+    | Reopened
+    | Unlocked
+    | Stepped
+    | BreakpointsChanged
+    | WaitingEdited
+)
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
 """An address, and whether middleware is called `before` or `after` the node there."""
@@ -136,8 +152,16 @@ class Rerun:
         for position, past_fact in self._unused.items():
             self._positions.setdefault(past_fact.address, []).append(position)
         self._ended, self._not_intercepted = past.ended, past.not_intercepted
+        facts = [entry.fact for entry in entries]
+        # Messages can only be edited where a run is paused, so the rerun has to pause where the past did.
+        edits = any(isinstance(fact, WaitingEdited) for fact in facts)
+        known = set(map(str, (*plan.breakpoints, *past.started.breakpoints)))
+        self.borrowed = tuple(one for one in before.breakpoints if edits and str(one) not in known)
+        """The breakpoints of the old plan that the new one does not have, and the rerun needs."""
         self._started = msgspec.structs.replace(
-            past.started, intercepts=_all_intercepts([entry.fact for entry in entries])
+            past.started,
+            intercepts=_all_intercepts(facts),
+            breakpoints=(*past.started.breakpoints, *self.borrowed),
         )
         self._run_id = run_id
         self._time = 0.0
@@ -201,7 +225,16 @@ class Rerun:
                 if isinstance(past_fact.fact, RecordedEffect):
                     self._compare_locks(position)
                 return events
-        return None
+        return self._pass_breakpoint()
+
+    def _pass_breakpoint(self) -> list[Event] | None:
+        """Resumes the rerun where a breakpoint or a step paused it, and the past did not stop; None if it is
+        not paused, or the past has nothing more to say. Breakpoints are no part of what a run does, so they
+        must not keep the rerun from using results."""
+        goes_on = any(isinstance(past.fact, RecordedEffect) for past in self._unused.values())
+        if self.state.status != "paused" or self.state.debug is None or not goes_on:
+            return None
+        return self._apply(Resumed(max(self._time, self.state.since)))
 
     def _repeat(self, past_fact: _PastFact) -> list[Event] | None:
         """Applies a fact of the past; None if it does not fit now: nothing is pending at its address, or
@@ -248,6 +281,10 @@ class Rerun:
             # The rerun intercepts from its start what was intercepted at any time in the past; where
             # that was not so at the time, `_not_intercepted` contains the point.
             fact = msgspec.structs.replace(fact, intercepts=None)
+        if isinstance(fact, WaitingEdited):
+            # The version was that of the message then. Pure nodes have run anew, at other times, and their
+            # messages may contain the time.
+            fact = msgspec.structs.replace(fact, version="")
         try:
             return self._apply(fact)
         except IllegalFact:
@@ -622,6 +659,7 @@ def _replay_until(
 
     With `fits`, StoreError if the changed run could not use everything that happened."""
     is_reached = _starts_at(at) if at else (lambda _events: False)
+    borrowed: tuple[Breakpoint, ...] = ()
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
         found = rerun.play(is_reached)
@@ -631,6 +669,7 @@ def _replay_until(
             rerun = Rerun(before, entries, plan, run_id, fails=False)
             found = rerun.play(is_reached)
         state, new_entries = rerun.state, rerun.entries
+        borrowed = rerun.borrowed
         if fits and rerun.misfit is not None:
             raise StoreError(
                 f"what run {run_id} has done does not fit these changes: {rerun.misfit}\n"
@@ -654,6 +693,8 @@ def _replay_until(
             raise StoreError(f"the run has failed, and {error}; say where the new one is to begin") from None
     if at and not found:
         raise StoreError(_not_reached(at, state, changed))
+    if borrowed and not state.over:
+        _append(state, new_entries, BreakpointsChanged(_now(new_entries), remove=borrowed))
     return state, new_entries
 
 

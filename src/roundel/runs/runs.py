@@ -20,15 +20,19 @@ import msgspec
 
 from roundel.hosts.control import (
     Answer,
+    ChangeBreakpoints,
+    EditMessage,
     LockRun,
     Pause,
     Question,
     Resume,
     RetryRun,
     RunRequest,
+    StepRun,
     Stop,
     Unlock,
     open_questions,
+    resolve_request,
 )
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
@@ -38,12 +42,15 @@ from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
 from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
 from roundel.nodes.loading import Source, load
+from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
+from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
+from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import with_group
 from roundel.workflow.message import Message
@@ -109,16 +116,34 @@ class Runs:
         group: str | None = None,
         allow_paths: AllowPaths = (),
         stored: bool = True,
+        breakpoints: Sequence[BreakpointSource] = (),
+        paused: bool = False,
         attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Starts a run in this process and returns its id; `result` waits for it.
 
-        WorkflowError if the workflow is invalid, or needs something that is missing here."""
+        `breakpoints` are added to those of the workflow; with `paused`, the run pauses before its first
+        node. WorkflowError if the workflow is invalid, or needs something that is missing here;
+        BreakpointError."""
         # The limits are part of the plan. They are passed on as well, to be stored apart: a fork of the
         # run with another workflow applies them again.
         plan = _load_plan(workflow, variables, limits, group, allow_paths)
         messages = (input if isinstance(input, Message) else Message(input),)
-        new = RunSpec(plan, messages, read_script(script), dict(limits or {}), stored)
+        added = parse_breakpoints(plan, breakpoints)
+        if not stored and (paused or added or plan.breakpoints):
+            raise BreakpointError(
+                "a run pauses at breakpoints, and to continue it has to be stored; give it a store, or "
+                "remove the breakpoints" + (" (`debug` in the workflow)" if plan.breakpoints else "")
+            )
+        new = RunSpec(
+            plan,
+            messages,
+            read_script(script),
+            dict(limits or {}),
+            stored,
+            breakpoints=added,
+            paused=paused,
+        )
         return await self.engine.start(new, attach)
 
     async def resume(
@@ -301,6 +326,108 @@ class Runs:
         `execute` this process does so at once."""
         request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
         await self.engine.control(await self.find(run_id), request, execute=execute)
+
+    # Debugging.
+
+    async def step(
+        self,
+        run_id: str,
+        *,
+        round: bool = False,
+        workflow: Source | None = None,
+        record: str | os.PathLike[str] | None = None,
+        attach: Attach | None = None,
+        **attached: Any,
+    ) -> Result:
+        """Lets a paused run take one step here, and waits until it is idle: the first node that is ready
+        runs, and the others stay held. With `round` it continues to the next round of the innermost loop,
+        or to a breakpoint on the way. The other arguments are those of `resume`."""
+        run_id = await self.find(run_id)
+        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
+        await self.step_in_background(run_id, round=round, workflow=workflow, attach=attachment)
+        return await self.wait(run_id)
+
+    async def step_in_background(
+        self,
+        run_id: str,
+        *,
+        round: bool = False,
+        workflow: Source | None = None,
+        attach: Attach = NO_ATTACHMENT,
+    ) -> str:
+        """Lets a paused run take one step here, without waiting for its end."""
+        run_id = await self.find(run_id)
+        await self.engine.control(run_id, StepRun(round), execute=attach, workflow=workflow)
+        return run_id
+
+    async def debug(self, run_id: str) -> RunInspection:
+        """Which nodes of a run are ready and why, what the others wait for, the messages in the queues, the
+        guards and the breakpoints."""
+        return inspect_run((await self.inspect(run_id)).state)
+
+    async def breakpoints(self, run_id: str) -> Sequence[BreakpointState]:
+        """The breakpoints of a run, with how often each was reached."""
+        return breakpoint_states((await self.inspect(run_id)).state)
+
+    async def set_breakpoints(
+        self,
+        run_id: str,
+        *breakpoints: BreakpointSource,
+        remove: Sequence[BreakpointSource] = (),
+    ) -> Sequence[BreakpointState]:
+        """Adds and removes breakpoints of a run, whichever process executes it, and returns what it has
+        then. BreakpointError if one can never be reached, or is to be removed and not there, or if the run is
+        not stored."""
+        run_id = await self._known(run_id)
+        inspection = await self.engine.inspect(run_id)
+        if inspection.pinned is None:
+            raise BreakpointError(f"run {run_id} is not stored, so it could not continue after a breakpoint")
+        known = [state.text for state in breakpoint_states(inspection.state)]
+        removed = tuple(map(parse_breakpoint, remove))
+        for text in map(str, removed):
+            if text not in known:
+                listed = f"it has {', '.join(known)}" if known else "it has none"
+                raise BreakpointError(f"run {run_id} has no breakpoint '{text}'; {listed}")
+        added = parse_breakpoints(inspection.plan, breakpoints)
+        await self.engine.control(run_id, ChangeBreakpoints(added, removed))
+        return await self.breakpoints(run_id)
+
+    async def edit(
+        self,
+        run_id: str,
+        text: str | None = None,
+        *,
+        at: str = "",
+        position: int | None = None,
+        data: dict[str, Any] | None = None,
+        version: str = "",
+    ) -> RunInspection:
+        """Changes the text or the data of a message that waits at a node of a paused or locked run, and
+        returns the state of the run then.
+
+        `at` is the address of the node, the first one that is ready if it is empty; `position` the number of
+        the message in its queue, the last one if it is None. EditConflict if `version` is given and the
+        message has another one by now."""
+        run_id = await self._known(run_id)
+        state = (await self.engine.inspect(run_id)).state
+        seen = inspect_run(state)
+        address = at or next((ready.address for ready in seen.ready if ready.messages), "")
+        if not address:
+            raise StoreError(
+                f"no message waits at a ready node of run {run_id}, which is {seen.status}; "
+                "give the address of a node"
+            )
+        queue = next((queue for queue in seen.queues if queue.address == address), None)
+        messages = queue.messages if queue is not None else ()
+        number = max(len(messages) - 1, 0) if position is None else position
+        # Refuses a message that is not there; what follows belongs to the one that was found.
+        resolve_request(EditMessage(address, number, text or "", data, version), state)
+        known = messages[number]
+        changed = known.text if text is None else text
+        await self.engine.control(
+            run_id, EditMessage(address, number, changed, data, version or known.version)
+        )
+        return await self.debug(run_id)
 
     # Reading.
 

@@ -1,0 +1,459 @@
+"""What a debugger shows of a run: which nodes are ready and why, what the others wait for, the messages
+in the queues, and how far each guard is from its limit.
+
+`inspect_run` computes all of it from the state of the run, which it does not change. It works for a run in
+any state; only in a paused or locked run does the picture stay true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.hosts.control import Question, open_questions
+from roundel.kernel.breaker import breaker_of, history_of
+from roundel.kernel.budget import Budget
+from roundel.kernel.commands import Ask
+from roundel.kernel.dead_loop import LoopHistory
+from roundel.kernel.debugging import (
+    StopPoint,
+    WaitingQueue,
+    find_stop,
+    live_activations,
+    message_version,
+    ready_stops,
+    waiting_queues,
+)
+from roundel.kernel.loops import cap_of
+from roundel.kernel.novelty import novelty
+from roundel.kernel.state import (
+    NEXT_ROUND,
+    START_CALLS,
+    Activation,
+    CompositeRun,
+    GraphInstance,
+    Run,
+    ToolLoop,
+    order_key,
+)
+from roundel.plan.graph import NodePlan
+from roundel.plan.proof import bounds
+from roundel.plan.scope import Unit
+from roundel.workflow.limits import NO_TIME_LIMIT
+from roundel.workflow.message import Message
+
+
+class WaitingMessage(Struct, frozen=True):
+    """A message in the queue of a node."""
+
+    position: int
+    """Its number in the queue, from 0."""
+    version: str
+    """Changes with its content; an edit names it, so that two people do not overwrite each other."""
+    role: str
+    source: str
+    text: str
+    data: dict[str, Any] | None = None
+    keep: bool = False
+
+
+class NodeQueue(Struct, frozen=True):
+    """The messages that wait at a node."""
+
+    address: str
+    node_id: str
+    messages: tuple[WaitingMessage, ...]
+
+
+class ReadyNode(Struct, frozen=True):
+    """A node, or a round of tools, that the next steps start, in this order."""
+
+    address: str
+    node_id: str
+    type: str
+    why: str
+    breakpoints: tuple[str, ...] = ()
+    """The breakpoints that the run has reached here."""
+    messages: tuple[WaitingMessage, ...] = ()
+    calls: tuple[str, ...] = ()
+    """The calls of a round of tools."""
+
+
+class BlockedNode(Struct, frozen=True):
+    """A node that is not ready, and what it waits for."""
+
+    address: str
+    node_id: str
+    type: str
+    waits_for: tuple[str, ...]
+    """The ids of the nodes, or of the entries of loops, that have to settle first."""
+    is_triggered: bool
+    """Whether it would run then; otherwise an edge has to trigger it."""
+
+
+class LoopPosition(Struct, frozen=True):
+    """A loop that is running, in its current round."""
+
+    address: str
+    loop: str
+    round: int
+    limit: int | None
+    """The most rounds that it can have: as proved, else its cap; None if there is no number."""
+    by: str = ""
+    """The guard that the limit follows from; empty for a cap, and for a node that repeats by itself."""
+
+
+class GuardState(Struct, frozen=True):
+    """How much of a limit is used."""
+
+    kind: str
+    """What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit."""
+    name: str
+    """The node, loop or graph that has the limit."""
+    used: float
+    limit: float
+    address: str = ""
+
+    @property
+    def share(self) -> float:
+        """How near it is: 1 if the limit is reached."""
+        if self.kind == "novelty":
+            return min(1.0, self.limit / self.used) if self.used > 0 else 1.0
+        return self.used / self.limit if self.limit > 0 else 1.0
+
+
+class BreakpointState(Struct, frozen=True):
+    """A breakpoint of a run, and how often it was reached."""
+
+    text: str
+    hits: int = 0
+    problem: str = ""
+    """Why its condition could not be evaluated, the first time."""
+
+
+class RunInspection(Struct, frozen=True):
+    """The state of a run, for a debugger. Created by `Runs.debug`."""
+
+    run_id: str
+    workflow: str
+    status: str
+    seq: int
+    """The number of the last event."""
+    reason: str
+    """Why it is paused; empty if it is not."""
+    stopped_at: str
+    """The address at which a breakpoint or a step paused it."""
+    breakpoint: str
+    loops: tuple[LoopPosition, ...]
+    ready: tuple[ReadyNode, ...]
+    blocked: tuple[BlockedNode, ...]
+    in_flight: tuple[str, ...]
+    """The addresses of calls that a resumed run makes or awaits."""
+    questions: tuple[Question, ...]
+    queues: tuple[NodeQueue, ...]
+    guards: tuple[GuardState, ...]
+    """The nearest one first."""
+    breakpoints: tuple[BreakpointState, ...]
+    variables: dict[str, Any]
+    """The variables that expressions read, with secrets masked."""
+    state: dict[str, Any] = {}
+    """The values that nodes share."""
+
+
+def inspect_run(run: Run) -> RunInspection:
+    """The picture of a run between two steps."""
+    pause = run.pause_details() if run.status == "paused" else {}
+    activations = live_activations(run)
+    queues = list(waiting_queues(run))
+    return RunInspection(
+        run.run_id,
+        run.plan.workflow.name,
+        run.status,
+        run.seq,
+        pause.get("reason", ""),
+        pause.get("address", ""),
+        pause.get("breakpoint", ""),
+        tuple(_loops(run, activations)),
+        tuple(_ready(run)),
+        tuple(_blocked(run, activations)),
+        tuple(sorted(address for address, call in run.calls.items() if not isinstance(call.command, Ask))),
+        tuple(open_questions(run).values()),
+        tuple(
+            NodeQueue(queue.address, queue.node.id, messages)
+            for queue in sorted(queues, key=_queue_order)
+            if (messages := waiting(queue.messages))
+        ),
+        tuple(sorted(_guards(run, activations), key=lambda guard: -guard.share)),
+        tuple(breakpoint_states(run)),
+        dict(run.plan.graph.vars),
+    )
+
+
+def breakpoint_states(run: Run) -> list[BreakpointState]:
+    """The breakpoints of a run, in the order in which they were set."""
+    debug = run.debug
+    if debug is None:
+        return []
+    return [
+        BreakpointState(text, debug.hits.get(text, 0), debug.problems.get(text, ""))
+        for text in map(str, debug.breakpoints)
+    ]
+
+
+def waiting(messages: Iterable[Message]) -> tuple[WaitingMessage, ...]:
+    return tuple(
+        WaitingMessage(
+            position,
+            message_version(message),
+            message.role,
+            message.source,
+            message.text,
+            message.data,
+            message.keep,
+        )
+        for position, message in enumerate(messages)
+    )
+
+
+def _queue_order(queue: WaitingQueue) -> tuple[Any, ...]:
+    """The order of steps, across subgraphs and rounds that run in parallel."""
+    unit = queue.unit
+    place = (unit.layer, unit.position) if unit is not None else (1 << 30, queue.node.index)
+    return *order_key(queue.activation), *place
+
+
+# Ready nodes.
+
+
+def _ready(run: Run) -> Iterator[ReadyNode]:
+    reached = run.debug.reached if run.debug is not None else {}
+    for stop in ready_stops(run):
+        yield _ready_node(stop, reached.get(stop.address, ()))
+    # An ordinary pause also holds back what leads to nodes; a step decides it first.
+    for item, index in run.held:
+        if find_stop(item, index) is None and (pending := _pending(item, index)) is not None:
+            yield pending
+
+
+def _ready_node(stop: StopPoint, hits: tuple[str, ...]) -> ReadyNode:
+    node, activation = stop.node, stop.activation
+    if stop.tool_loop is not None:
+        calls = tuple(call.label for call in stop.tool_loop.pending if call.label)
+        why = f"the model of '{node.id}' requested tools"
+        return ReadyNode(stop.address, node.id, node.kind.name, why, hits, calls=calls)
+    messages = waiting(WaitingQueue(stop.address, node, activation, stop.unit).messages)
+    return ReadyNode(stop.address, node.id, node.kind.name, _why(stop, messages), hits, messages)
+
+
+def _why(stop: StopPoint, messages: tuple[WaitingMessage, ...]) -> str:
+    activation, node = stop.activation, stop.node
+    sources = dict.fromkeys(message.source for message in messages if message.source)
+    entry = activation.scope.entry == node.index and activation.parent is not None
+    begins = f"round {activation.round} of '{activation.name}' begins" if entry else ""
+    if sources:
+        named = " and ".join(f"'{source}'" for source in sources)
+        return f"{begins}, with messages from {named}" if begins else f"it has messages from {named}"
+    if messages:
+        return f"{begins}, with the input" if begins else "it has the input of its graph"
+    return begins or "an edge without a message triggered it"
+
+
+def _pending(item: Any, index: int) -> ReadyNode | None:
+    """What a held entry leads to that is no node yet."""
+    if isinstance(item, Activation) and index == NEXT_ROUND:
+        node = item.instance.plan.nodes[item.scope.entry or 0]
+        address = f"{item.stem}{item.round + 1}]"
+        return ReadyNode(address, node.id, node.kind.name, "the next round may begin")
+    if isinstance(item, Activation) and index >= 0:
+        unit: Unit = item.scope.units[index]
+        names = ", ".join(f"'{item.instance.plan.nodes[member].id}'" for member in unit.members)
+        marked = [member for member in unit.members if item.instance.marks[member]]
+        if unit.node is None and marked:
+            node = item.instance.plan.nodes[marked[0]]
+            address = f"{item.outer}{node.label}[1]"
+            return ReadyNode(address, node.id, node.kind.name, f"the loop of {names} may be entered")
+        return None  # it will be skipped
+    if isinstance(item, (CompositeRun, ToolLoop)):
+        execution = item.execution
+        why = "its next calls may start" if index == START_CALLS else "its next rounds may start"
+        return ReadyNode(execution.address, execution.node.id, execution.node.kind.name, why)
+    return None
+
+
+# What the others wait for.
+
+
+def _blocked(run: Run, activations: list[Activation]) -> Iterator[BlockedNode]:
+    unsettled: dict[int, set[int]] = {id(activation): set() for activation in activations}
+    for call in run.calls.values():
+        unsettled[id(call.activation)].add(call.unit.index)
+    for item, index in run.held:
+        if isinstance(item, Activation) and index >= 0:
+            unsettled[id(item)].add(index)
+        elif isinstance(item, (CompositeRun, ToolLoop)):
+            unsettled[id(item.execution.activation)].add(item.execution.unit.index)
+    for activation in activations:
+        caller = activation.instance.caller
+        if activation.parent is not None and activation.unit is not None:
+            unsettled[id(activation.parent)].add(activation.unit.index)
+        elif caller is not None:
+            unsettled[id(caller.activation)].add(caller.unit.index)
+        unsettled[id(activation)].update(number for number, left in enumerate(activation.waits) if left)
+    for activation in activations:
+        yield from _blocked_in(activation, unsettled[id(activation)])
+
+
+def _blocked_in(activation: Activation, unsettled: set[int]) -> Iterator[BlockedNode]:
+    units, nodes = activation.scope.units, activation.instance.plan.nodes
+    before: dict[int, list[int]] = {}
+    for number in sorted(unsettled):
+        for follower in units[number].successors:
+            before.setdefault(follower, []).append(number)
+    for number, left in enumerate(activation.waits):
+        unit = units[number]
+        if not left or unit.node is None:
+            continue
+        names = tuple(_unit_name(units[earlier], nodes) for earlier in before.get(number, ()))
+        marked = bool(activation.instance.marks[unit.node.index])
+        address = activation.prefix + unit.node.label
+        yield BlockedNode(address, unit.node.id, unit.node.kind.name, names, marked)
+
+
+def _unit_name(unit: Unit, nodes: tuple[NodePlan, ...]) -> str:
+    return unit.node.id if unit.node is not None else nodes[unit.members[0]].id
+
+
+# Loops and guards.
+
+
+def _composites(run: Run, activations: list[Activation]) -> list[CompositeRun]:
+    """The composite nodes that are running, each once: around a scope, or between two rounds."""
+    found = {id(one): one for each in activations if (one := each.instance.composite_run) is not None}
+    found.update((id(item), item) for item, _ in run.held if isinstance(item, CompositeRun))
+    return list(found.values())
+
+
+def _loops(run: Run, activations: list[Activation]) -> Iterator[LoopPosition]:
+    for activation in activations:
+        if activation.parent is not None:
+            limit, by = _proved_limit(run, activation)
+            yield LoopPosition(activation.address, activation.name, activation.round, limit, by)
+    for composite in _composites(run, activations):
+        if composite.execution.node.kind.loops:
+            address = f"{composite.stem}{composite.round}]"
+            most = _rounds_limit(composite.execution.node, composite.controller)
+            yield LoopPosition(address, composite.execution.node.id, composite.round, most)
+
+
+def _proved_limit(run: Run, activation: Activation) -> tuple[int, str]:
+    """The most rounds of a free loop, and the guard that proves it. An unlock may have let it pass that
+    bound; then only its cap counts."""
+    limits, worst = bounds(activation.scope)
+    if worst is None or activation.round > worst:
+        return cap_of(run, activation), ""
+    return worst, next((limit.guard for limit in limits if limit.limit == worst), "")
+
+
+def _rounds_limit(node: NodePlan, controller: Any) -> int | None:
+    """The most rounds of a composite node, also after an unlock has raised the limit."""
+    limit = getattr(controller, "limit", None)
+    return limit if isinstance(limit, int) else node.kind.rounds(node.config)
+
+
+def _guards(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
+    for activation in activations:
+        if activation.parent is not None:
+            cap = cap_of(run, activation)
+            yield GuardState("rounds", activation.name, activation.round, cap, activation.address)
+    for composite in _composites(run, activations):
+        limit = _rounds_limit(composite.execution.node, composite.controller)
+        if composite.execution.node.kind.loops and limit is not None:
+            address = f"{composite.stem}{composite.round}]"
+            yield GuardState("rounds", composite.execution.node.id, composite.round, limit, address)
+    for queue in waiting_queues(run):
+        guard = _node_guard(run, queue)
+        if guard is not None:
+            yield guard
+    yield from _tool_guards(run)
+    for budget in _budgets(activations):
+        spent = budget.spent_amounts(run.worked)
+        for name, allowed in budget.limits.items():
+            if name in spent:
+                yield GuardState(name, budget.name, spent[name], allowed)
+    if run.time_limit < NO_TIME_LIMIT:
+        yield GuardState("seconds", "breaker", round(run.worked, 3), round(run.time_limit, 3))
+    yield from _novelty_guards(activations)
+
+
+def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
+    """The count of a counter, the time of a timer, the rounds of a `loop` node."""
+    node, activation = queue.node, queue.activation
+    bound = node.kind.bound(node.config) if node.kind.guard else None
+    if bound is None:
+        return None
+    memory = activation.instance.memory.get(node.index)
+    if bound.seconds is not None:
+        since = getattr(memory, "since", None)
+        elapsed = 0.0 if since is None else max(0.0, run.since - since)
+        return GuardState("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
+    if bound.rounds is None:
+        return None
+    used = memory if isinstance(memory, int) else 0
+    if node.kind.name == "loop" and queue.unit is not None:
+        # It counts the rounds of its loop, unless a message has given it a larger number.
+        used = activation.loop_round + getattr(getattr(memory, "history", None), "ahead", 0)
+    return GuardState("rounds", node.id, used, bound.rounds, queue.address)
+
+
+def _tool_guards(run: Run) -> Iterator[GuardState]:
+    loops: dict[int, ToolLoop] = {}
+    for call in run.calls.values():
+        if isinstance(call.owner, ToolLoop):
+            loops[id(call.owner)] = call.owner
+    loops.update((id(item), item) for item, _ in run.held if isinstance(item, ToolLoop))
+    for tool_loop in loops.values():
+        execution, conversation = tool_loop.execution, tool_loop.conversation
+        yield GuardState(
+            "tool_rounds", execution.node.id, conversation.rounds, conversation.max_rounds, execution.address
+        )
+
+
+def _budgets(activations: list[Activation]) -> Iterator[Budget]:
+    seen: set[int] = set()
+    for activation in activations:
+        instance: GraphInstance = activation.instance
+        for budget in instance.budgets.values():
+            if id(budget) not in seen:
+                seen.add(id(budget))
+                yield budget
+
+
+def _novelty_guards(activations: list[Activation]) -> Iterator[GuardState]:
+    """How new the last messages of each loop are, where a dead loop would trip the breaker."""
+    for activation in activations:
+        plan, entry = activation.instance.plan, activation.scope.entry
+        if activation.parent is None or entry is None or entry not in activation.instance.histories:
+            continue
+        breaker = breaker_of(plan, activation.name)
+        value = _last_novelty(history_of(activation.instance, entry))
+        if breaker.detects_dead_loops and value is not None:
+            yield GuardState(
+                "novelty", activation.name, round(value, 3), breaker.threshold, activation.address
+            )
+
+
+def _last_novelty(history: LoopHistory) -> float | None:
+    """The largest novelty of a message in the last round that has one: as long as it is large, the loop
+    lives."""
+    said = [(number, speaker, text) for number, speaker, _, text in history.said]
+    said += [(history.round + 1, speaker, text) for _, speaker, _, text in sorted(history.current_messages)]
+    if not said:
+        return None
+    last = said[-1][0]
+    values = []
+    for place, (number, speaker, text) in enumerate(said):
+        if number == last:
+            values.append(novelty(text, [old for _, other, old in said[:place] if other == speaker]))
+    return max(values)
