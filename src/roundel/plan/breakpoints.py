@@ -23,6 +23,12 @@ _ROUND = re.compile(r"(.+)\[([0-9]+)\]")
 _MOST_LISTED = 20
 
 
+def address_parts(address: str) -> list[str]:
+    """The loops, with their rounds, and the nodes of an address, from the outside inwards, without numbers of
+    parts."""
+    return _SEPARATORS.split(_NUMBERS.sub("", address))
+
+
 def check_breakpoints(plan: Plan, report: Report) -> None:
     """Reports the breakpoints of a workflow file that no run can reach."""
     for breakpoint in plan.breakpoints:
@@ -48,7 +54,7 @@ def breakpoint_problem(plan: Plan, breakpoint: Breakpoint) -> str:
     if not at or at in nodes:
         return ""
     loops = _loop_labels(plan)
-    for part in _SEPARATORS.split(_NUMBERS.sub("", at)):
+    for part in address_parts(at):
         found = _ROUND.fullmatch(part)
         if found and found[1] not in loops:
             return _unknown("loop", found[1], loops)

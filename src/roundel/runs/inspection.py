@@ -383,7 +383,7 @@ def _guards(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
             if name in spent:
                 yield GuardState(name, budget.name, spent[name], allowed)
     if run.time_limit < NO_TIME_LIMIT:
-        yield GuardState("seconds", "breaker", round(run.worked, 3), round(run.time_limit, 3))
+        yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
     yield from _novelty_guards(activations)
 
 
