@@ -77,10 +77,12 @@ def test_workflow_argument_completes_to_workflow_files_and_folders(tmp_path: Pat
 def test_run_argument_completes_to_run_ids_with_name_and_status(folder_with_runs: Path) -> None:
     newest, oldest = (row["run_id"] for row in runs(folder_with_runs))
     offered = [("last", "the newest run"), (newest, "press, waiting"), (oldest, "press, stopped")]
-    for command in ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot"):
+    names = ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot")
+    for command in (*names, "step", "break", "edit"):
         assert asked(folder_with_runs, command, "") == offered, command
     assert values(folder_with_runs, "log", oldest[:6]) == [oldest]
     assert values(folder_with_runs, "log", "la") == ["last"]
+    assert values(folder_with_runs, "break", "last", "") == [], "a place is not the id of a run"
     assert values(folder_with_runs, "prune", oldest, newest[:6]) == [newest]
     assert values(folder_with_runs, "memory", "quarantine", newest[:6]) == [newest]
 

@@ -35,7 +35,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 LAST = "last"
 FILES = ("run", "check", "show", "forecast")
 RUNS = (
-    *("log", "plot", "resume", "retry", "pause", "stop", "answer"),
+    *("log", "plot", "resume", "retry", "step", "break", "edit", "pause", "stop", "answer"),
     *("lock", "unlock", "fork", "replay", "prune"),
 )
 """Commands by the kind of their first argument."""

@@ -21,8 +21,8 @@ import click
 import msgspec
 
 from roundel.cli import EXIT
-from roundel.cli.next_step import command_line, current_step, repeat_command, set_current_run
-from roundel.cli.output import console, echo, print_json, print_result, secret_masking, styled
+from roundel.cli.next_step import command_line, current_step, is_debugged, repeat_command, set_current_run
+from roundel.cli.output import console, echo, one_line, print_json, print_result, secret_masking, styled
 from roundel.cli.signals import INTERRUPTED, interrupts, redirect_to_null
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
@@ -50,7 +50,7 @@ async def execute(
     If another process turns out to execute the run, this one only reports that, and returns 0.
     """
     display = _JsonDisplay(runs, stored) if as_json else _LiveDisplay(runs, stored)
-    display.middleware, display.recorder = _telemetry(), recorder
+    display.middleware, display.recorder = telemetry_middleware(), recorder
     with interrupts.with_action(display.interrupt):
         try:
             await begin(display.attach)
@@ -65,12 +65,28 @@ async def execute(
         finally:
             display.close()
         display.print_outcome(result)
+        if result.status == "paused" and stored and not as_json:
+            await _print_ready(runs, result)
     # A run that ended by itself before the interrupt took effect has its ordinary exit code.
     interrupted = display.interrupted and result.status in ("paused", "waiting", "stopped")
     return INTERRUPTED if interrupted else EXIT[result.status]
 
 
-def _telemetry() -> list[Middleware]:
+async def _print_ready(runs: Runs, result: Result) -> None:
+    """Writes which nodes are ready in a run that a breakpoint or a step has paused, and which questions
+    are open, one in a line."""
+    if not is_debugged(result.summary):
+        return
+    seen = await runs.debug(result.run_id)
+    for number, ready in enumerate(seen.ready):
+        label = "      " if number else "ready:"
+        mark = f" (breakpoint {', '.join(ready.breakpoints)})" if ready.breakpoints else ""
+        echo(f"{label} {one_line(f'{ready.address}{mark}: {ready.why}')}")
+    for question in seen.questions:
+        echo(f"open question: {one_line(question.address)}")
+
+
+def telemetry_middleware() -> list[Middleware]:
     """The telemetry that the environment configures, as middleware."""
     from roundel.telemetry import TelemetryError, from_environment
 

@@ -78,9 +78,9 @@ def cost_words(usage: UsageTotals) -> str:
 
 def ending_line(run: ProgressSnapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
-    # "waiting for Editor", but "suspended_locked: limit of 1 rounds". A paused or locked run is not
-    # over, hence "after" and not "in".
-    joint = " " if run.reason.startswith("for ") else ": "
+    # "waiting for Editor", "paused at Writer", but "suspended_locked: limit of 1 rounds". A paused or
+    # locked run is not over, hence "after" and not "in".
+    joint = " " if run.reason.startswith(("for ", "at ")) else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
     preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
     parts = (f"{run.status}{reason} {preposition} {duration(run.seconds)}", *usage_words(run.usage))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -85,7 +86,19 @@ async def suggest_for_run(runs: Runs) -> None:
     except StoreError:  # reported where it occurred; once it is fixed, the run can be resumed
         suggest("resume", step.run_id)
         return
+    if row.status == "paused" and is_debugged(row.summary):
+        # After a step to a question nothing is ready until somebody answers it.
+        seen = await runs.debug(row.id)
+        suggest("step" if seen.ready or not seen.questions else "answer", row.id)
+        return
     suggest(*suggestion_for(row, str(click.get_current_context().command.name)))
+
+
+def is_debugged(summary: Mapping[str, Any] | None) -> bool:
+    """Whether the summary of a paused run says that somebody steps through it: a breakpoint or a step
+    paused it, or it was started paused."""
+    pause = (summary or {}).get("pause") or {}
+    return "address" in pause or pause.get("reason") in ("breakpoint", "step")
 
 
 def suggestion_for(row: RunRow, command: str = "") -> list[str]:
@@ -95,6 +108,8 @@ def suggestion_for(row: RunRow, command: str = "") -> list[str]:
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
     if row.status == "failed" and command != "retry":
         return ["retry", row.id]
+    if row.status == "paused" and is_debugged(row.summary):
+        return ["step", row.id]
     if row.status in _COMMAND_BY_STATUS:
         return [_COMMAND_BY_STATUS[row.status], row.id]
     if command != "log":

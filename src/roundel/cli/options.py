@@ -71,6 +71,15 @@ variable_option = click.option(
 )
 
 
+breakpoint_option = click.option(
+    "--break",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help="Pause before a node, a round ('Writer[3]'), an address, or where 'cel: CONDITION' holds.",
+)
+
+
 def parse_limits(pairs: Iterable[str]) -> dict[str, float | str]:
     """`--limit` options. Whether the loop or node X exists is checked with the workflow."""
     given: dict[str, float | str] = {}

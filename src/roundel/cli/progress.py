@@ -236,6 +236,14 @@ def report_text(data: Mapping[str, Any]) -> str:
     return text if fraction is None else f"{fraction:.0%} {text}".rstrip()
 
 
+def state_reason(data: Mapping[str, Any]) -> str:
+    """The reason of a `run_state_change`, with the place of a pause: `breakpoint Critic at W[2]/Critic`."""
+    reason, breakpoint, address = (data.get(name, "") for name in ("reason", "breakpoint", "address"))
+    if reason == data["status"] and address:  # a plain pause: its reason says nothing more
+        reason = ""
+    return " ".join(filter(None, (reason, breakpoint, f"at {address}" if address else "")))
+
+
 def arguments_text(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
@@ -498,7 +506,7 @@ class Progress:
         self._notes.append(f"{where}no end was reached" + (f"; these did not fire: {edges}" if edges else ""))
 
     def _on_state_change(self, event: Event) -> None:
-        self._status, self._reason = event.data["status"], event.data.get("reason", "")
+        self._status, self._reason = event.data["status"], state_reason(event.data)
 
     def _on_run_finished(self, event: Event) -> None:
         data = event.data

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -20,6 +20,7 @@ from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
     WorkflowPath,
+    breakpoint_option,
     data_option,
     file_argument,
     limit_option,
@@ -43,26 +44,34 @@ from roundel.journal.store import StoreError
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import Script, ScriptRecorder, load_script
 from roundel.nodes.loading import check
+from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitError, with_limits
 from roundel.runs.forking import Difference
 from roundel.runs.runs import Runs
+from roundel.workflow.breakpoints import Breakpoint, BreakpointError
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow, with_group
 from roundel.workflow.message import Message, data_text
 
-
-@click.command("run")
-@file_argument
-@click.option("--input", "-i", "text", metavar="TEXT|-", help="The input; - reads standard input.")
-@data_option("Structured fields of the input, as a JSON object.")
-@click.option(
+input_option = click.option(
+    "--input", "-i", "text", metavar="TEXT|-", help="The input; - reads standard input."
+)
+input_data_option = data_option("Structured fields of the input, as a JSON object.")
+script_option = click.option(
     "--script",
     "script_file",
     metavar="FILE",
     type=WorkflowPath(),
     help="Replies for models and people, to run offline.",
 )
+
+
+@click.command("run")
+@file_argument
+@input_option
+@input_data_option
+@script_option
 @click.option("--record", "record_file", metavar="FILE", help="Write the model replies to a script.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
@@ -70,6 +79,8 @@ from roundel.workflow.message import Message, data_text
 @limit_option
 @variable_option
 @click.option("--group", metavar="NAME", help="The group whose memory the run shares.")
+@breakpoint_option
+@click.option("--paused", is_flag=True, help="Pause before the first node.")
 @allow_option
 def run_command(
     file: str,
@@ -83,6 +94,8 @@ def run_command(
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
     group: str | None,
+    places: tuple[str, ...],
+    paused: bool,
     allowed: tuple[str, ...],
 ) -> None:
     """Run a workflow to its end.
@@ -94,29 +107,28 @@ def run_command(
     """
     if not_stored and place:
         raise click.UsageError("--store and --no-store exclude each other; give one of them")
-    try:
-        values, bounds = parse_variables(pairs), parse_limits(limits)
-        workflow = with_group(with_limits(_load_workflow(file, values, allowed), bounds), group)
-        plan = compile_workflow(workflow)
-        # Before anything that may print a text of the file.
-        secret_masking.set_secrets(secrets_of(plan))
-        recorder = _recorder(record_file, script_file)
-        script = _load_script(script_file, plan)
-        runs = Runs() if not_stored else open_runs(place)
-        message = Message(_input(text, workflow, data), data=data)
-    except LimitError as error:
-        raise click.UsageError(str(error)) from None
-    except WorkflowError as error:
-        print_diagnostics(error.diagnostics)
-        suggest_check(file)
-        sys.exit(INVALID)
+    if not_stored and (places or paused):
+        raise click.UsageError("a run that pauses has to be stored; leave out --no-store")
+    loaded = load_for_start(file, script_file, limits, pairs, places, group=group, allowed=allowed)
+    recorder = _recorder(record_file, script_file)
+    runs = Runs() if not_stored else open_runs(place)
+    message = read_input(text, loaded.plan.workflow, data)
 
     async def work() -> int:
         async def begin(attach: Attach) -> None:
             try:
                 await runs.start(
-                    plan, message, script=script, limits=bounds, stored=not not_stored, attach=attach
+                    loaded.plan,
+                    message,
+                    script=loaded.script,
+                    limits=loaded.limits,
+                    stored=not not_stored,
+                    breakpoints=loaded.breakpoints,
+                    paused=paused,
+                    attach=attach,
                 )
+            except BreakpointError as error:
+                raise click.UsageError(str(error)) from None
             except StoreError:
                 set_current_run("")  # the run was not stored, so there is nothing to resume
                 suggest_without_store("run", "--help")
@@ -140,6 +152,43 @@ def run_command(
     if recorder is not None and recorder.problem:
         echo(styled(recorder.problem, fg="red"))
     sys.exit(code)
+
+
+class LoadedStart(NamedTuple):
+    """A workflow file and the options of a run, loaded and checked. `load_for_start` creates it."""
+
+    plan: Plan
+    script: Script | None
+    limits: dict[str, float | str]
+    breakpoints: tuple[Breakpoint, ...]
+
+
+def load_for_start(
+    file: str,
+    script_file: str | None,
+    limits: tuple[str, ...],
+    pairs: tuple[str, ...],
+    places: tuple[str, ...],
+    *,
+    group: str | None = None,
+    allowed: tuple[str, ...] = (),
+) -> LoadedStart:
+    """Loads what a new run needs, and sets the secrets to mask. Ends the command if the workflow is
+    invalid; raises UsageError if an option does not fit it."""
+    try:
+        values, bounds = parse_variables(pairs), parse_limits(limits)
+        workflow = with_group(with_limits(_load_workflow(file, values, allowed), bounds), group)
+        plan = compile_workflow(workflow)
+        # Before anything that may print a text of the file.
+        secret_masking.set_secrets(secrets_of(plan))
+        script = _load_script(script_file, plan)
+        return LoadedStart(plan, script, bounds, parse_breakpoints(plan, places))
+    except (LimitError, BreakpointError) as error:
+        raise click.UsageError(str(error)) from None
+    except WorkflowError as error:
+        print_diagnostics(error.diagnostics)
+        suggest_check(file)
+        sys.exit(INVALID)
 
 
 def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
@@ -176,7 +225,12 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
     return recorder
 
 
-def _input(text: str | None, workflow: Workflow, data: dict[str, Any] | None) -> str:
+def read_input(text: str | None, workflow: Workflow, data: dict[str, Any] | None) -> Message:
+    """The input of a new run, from the options, standard input or a person."""
+    return Message(_input_text(text, workflow, data), data=data)
+
+
+def _input_text(text: str | None, workflow: Workflow, data: dict[str, Any] | None) -> str:
     """The input: from the option, from standard input for `-`, from a person in a terminal, or the data as
     text."""
     if text == "-":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from roundel.cli.event_lines import LoopBounds, excerpt, format_event
 from roundel.cli.next_step import suggest, suggest_without_store, suggestion_for
 from roundel.cli.options import RunName, run_argument
 from roundel.cli.output import console, echo, one_line, pluralize, print_json, styled
+from roundel.cli.progress import arguments_text, state_reason
 from roundel.cli.store_access import (
     count_option,
     find_run,
@@ -231,12 +232,19 @@ def _line(event: Event, bounds: LoopBounds) -> str | None:
     if kind == "run_started":
         return f"started  {one_line(data['workflow'])}  {excerpt(data['input'])}".rstrip()
     if kind == "run_state_change":
-        return f"{data['status']}  {one_line(data.get('reason', ''))}".rstrip()
+        return f"{data['status']}  {one_line(state_reason(data))}".rstrip()
     if kind == "run_finished":
         return f"{data['status']}  {excerpt(data.get('error') or data.get('output') or '')}".rstrip()
     if kind == "message_edited":
-        return f"{one_line(event.address or '')}  changed  {excerpt(data['text'])}".rstrip()
+        return _edit_line(one_line(event.address or ""), data)
     return format_event(event, bounds)
+
+
+def _edit_line(address: str, data: Mapping[str, Any]) -> str:
+    """A message that a fork replaced, or one that a person edited while it waited."""
+    fields = excerpt(arguments_text(data.get("data")))
+    what = f"edited message {data['position']}" if "position" in data else "changed"
+    return "  ".join(filter(None, (address, what, excerpt(data["text"]), fields)))
 
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
