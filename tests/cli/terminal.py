@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
 import termios
 import time
 from pathlib import Path
+
+from tests.cli.screen import Screen
 
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -27,11 +32,24 @@ DEADLINE = 60.0
 class Terminal:
     """Standard input, output and error are the terminal, which controls the process: Ctrl-C is a signal."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, size: tuple[int, int] | None = None, **variables: str
+    ) -> None:
         self.keyboard, screen = pty.openpty()
+        self._screen = screen
         self.settings = termios.tcgetattr(screen)
         self.seen = ""
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+        # A read may end inside a character.
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        environment = {**os.environ, "TERM": "xterm", **variables}
+        columns, lines = size or (100, 24)
+        self.screen = Screen(columns, lines)
+        if size is None:
+            environment |= {"COLUMNS": str(columns), "LINES": str(lines)}
+        else:  # the program asks the terminal, as it has to if its size may change
+            environment.pop("COLUMNS", None)
+            environment.pop("LINES", None)
+            self.resize(columns, lines)
         self.popen = subprocess.Popen(
             [sys.executable, "-c", _TAKE, *arguments],
             cwd=folder,
@@ -41,7 +59,6 @@ class Terminal:
             env=environment,
             start_new_session=True,
         )
-        self._screen = screen
 
     def type(self, keys: bytes) -> None:
         os.write(self.keyboard, keys)
@@ -54,11 +71,25 @@ class Terminal:
             assert time.monotonic() < until, f"no {texts} in {self.seen!r}"
             seen += self._read()
 
+    def until_shown(self, *texts: str) -> list[str]:
+        """Until all of them are on the screen at once; returns its lines."""
+        until = time.monotonic() + DEADLINE
+        while not all(text in self.screen.text for text in texts):
+            assert time.monotonic() < until, f"no {texts} in\n{self.screen.text}"
+            self._read()
+        return self.screen.lines
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Changes the size of the window; the process gets a signal."""
+        self.screen.resize(columns, lines)
+        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
     def _read(self) -> str:
         if not select.select([self.keyboard], [], [], 0.05)[0]:
             return ""
-        read = os.read(self.keyboard, 65536).decode(errors="replace")
+        read = self._decode(os.read(self.keyboard, 65536))
         self.seen += read
+        self.screen.feed(read)
         return read
 
     def end(self) -> int:

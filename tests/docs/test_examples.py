@@ -28,6 +28,10 @@ ENDS: dict[str, dict[str, Any]] = {
         "output": "The release is tomorrow at nine, once the tests have passed.",
         "loops": {"Council": {"rounds": 3, "exit_reason": "consensus_reached", "entries": 1}},
     },
+    "debugging": {
+        "status": "paused",
+        "pause": {"reason": "breakpoint", "address": "Writer[2]/Writer", "breakpoint": "Writer[2]"},
+    },
     "fallback": {
         "output": "Steam, and then the afternoon.",
         "loops": {"Writer": {"rounds": 2, "exit_reason": "error", "entries": 1}},
@@ -95,7 +99,7 @@ def test_example_passes_check_and_gives_the_expected_result(name: str, folder: P
     checked = roundel(folder, "check", "--strict", f"examples/{name}/workflow.yaml")
     assert checked.returncode == 0, checked.stderr
     end = run(folder, name)
-    assert end["status"] == "completed", end
+    assert end["status"] == ENDS[name].get("status", "completed"), end
     assert {key: end[key] for key in ENDS[name]} == ENDS[name]
 
 
@@ -135,6 +139,17 @@ def test_analyst_example_orders_only_after_approval(folder: Path) -> None:
     script.write_text("\n".join(script.read_text().split("Analyst/order")[:1]), encoding="utf-8")
     assert run(folder, "analyst")["status"] == "waiting"
     assert len(list(folder.glob(".roundel/work/*/orders.json"))) == 1
+
+
+def test_debugging_example_is_stepped_edited_and_ended(folder: Path) -> None:
+    run(folder, "debugging")
+    stepped = roundel(folder, "step", "last")
+    assert "Writer[2]/Writer  completed  The tea that everybody drinks at four." in stepped.stderr
+    assert "paused: step at Writer[3]/Writer" in roundel(folder, "step", "last", "--round").stderr
+    assert 'breakpoint cel: node == "Printer"' in roundel(folder, "resume", "last").stderr
+    assert roundel(folder, "edit", "last", "Tea. At four.").returncode == 0
+    ended = roundel(folder, "resume", "last")
+    assert (ended.returncode, ended.stdout) == (0, "Tea. At four.\n"), ended.stderr
 
 
 def test_fallback_example_is_taken_up_after_both_models_failed(folder: Path) -> None:

@@ -33,6 +33,10 @@ COMMANDS = {
     "plot": "Draw the rounds of a run: score, tokens, cost, novelty, time.",
     "resume": "Resume a run.",
     "retry": "Retry a failed run.",
+    "debug": "Debug a workflow or a run in the terminal.",
+    "step": "Let a paused run take one step.",
+    "break": "Set and list the breakpoints of a run.",
+    "edit": "Edit a waiting message of a paused run.",
     "pause": "Pause a run.",
     "stop": "Stop a run.",
     "answer": "Answer a question of a run.",
@@ -51,6 +55,7 @@ _MODULES = {
     **dict.fromkeys(("fork", "replay", "retry"), "run"),
     **dict.fromkeys(("check", "show", "forecast", "schema"), "workflows"),
     **dict.fromkeys(("resume", "pause", "stop", "answer", "lock", "unlock"), "control"),
+    **dict.fromkeys(("step", "break", "edit"), "debugging"),
     **dict.fromkeys(("log", "prune"), "runs"),
 }
 """The modules of commands that share one; every other command has a module with its own name."""
