@@ -192,6 +192,11 @@ def test_steps_in_loop_agents_subgraphs_and_tool_rounds() -> None:
     assert min(pauses, steps, edits) > 150
 
 
+def test_the_first_node_in_the_file_names_the_exit_of_several_loops() -> None:
+    workflow, text, script = graphs.case(445436983)
+    check_debugged(plan_of(workflow), script, text, 1)
+
+
 # One review loop, looked at closely.
 
 REVIEW = {

@@ -85,11 +85,14 @@ def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
 def leave_loops(activation: Activation, unit: Unit, loops: int, node_id: str, outcome: Outcome) -> None:
     """Records that an edge fired that leaves this many loops: none of them runs past its current
     layer."""
+    names = False
     for _ in range(loops):
-        if activation.exit_layer is None or unit.position < activation.exit_position:
-            # Several nodes of a layer may leave; the first in the file names the reason, not the
-            # quickest. All units of a later layer wait for this one (scope._wait_for_exits), so none has
-            # started yet.
+        # Several nodes of a layer may leave; the first in the file names the reason, not the quickest. If
+        # both leave several loops, they are in the same unit of the outer ones, and the inner one decides.
+        # All units of a later layer wait for this one (scope._wait_for_exits), so none has started yet.
+        first = activation.exit_layer is None or unit.position < activation.exit_position
+        names = first or (names and unit.position == activation.exit_position)
+        if names:
             activation.exit_layer = unit.layer
             activation.exit_position = unit.position
             activation.exit_by = node_id
