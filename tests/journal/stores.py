@@ -32,8 +32,10 @@ async def using(path: Path, work: Callable[[SqliteStore], Coroutine[Any, Any, T]
         await store.close()
 
 
-def new(run_id: str = "run", *, text: str = "go") -> NewRun:
-    return NewRun(run_id, "workflow", text, Pinned("{}", SEMANTICS), 1.0)
+def new(
+    run_id: str = "run", *, text: str = "go", name: str = "workflow", group: str = "", by: str = ""
+) -> NewRun:
+    return NewRun(run_id, name, text, Pinned("{}", SEMANTICS), 1.0, group=group, started_by=by)
 
 
 def chunk(*facts: Fact) -> Chunk:

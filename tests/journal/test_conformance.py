@@ -7,11 +7,15 @@ called, as further processes would.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.sqlite import SqliteStore
@@ -25,6 +29,7 @@ from roundel.journal.store import (
     NewRun,
     NoRun,
     Pinned,
+    RunExists,
     Snapshot,
     Store,
     StoreError,
@@ -160,13 +165,13 @@ def test_create_stores_first_facts_and_claims_the_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         pinned = Pinned("{}", 1, {"max_cost": 2.0}, "script")
-        made = NewRun("run", "flow", "go", pinned, 5.0, "parent", "[1]/A")
+        made = NewRun("run", "flow", "go", pinned, 5.0, "parent", "[1]/A", "red", "ann")
         claim = await store.create(made, chunk(STARTED, *waits(1)))
         assert (claim.run_id, claim.facts, claim.fresh) == ("run", 2, 2)
         row = await store.row("run")
         assert (row.id, row.name, row.status, row.input) == ("run", "flow", "running", "go")
         assert (row.created, row.parent, row.forked_at, row.facts) == (5.0, "parent", "[1]/A", 2)
-        assert (row.summary, row.pruned) == (None, "")
+        assert (row.summary, row.pruned, row.group, row.started_by) == (None, "", "red", "ann")
         assert row.owner
         assert await store.pinned("run") == pinned
         assert await facts(store) == [STARTED, *waits(1)]
@@ -180,7 +185,7 @@ def test_duplicate_run_id_is_rejected(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
-        with pytest.raises(StoreError, match="there is a run 'run' in this store already"):
+        with pytest.raises(RunExists, match="there is a run 'run' in this store already"):
             await open_store().create(new(), chunk(*waits(1)))
         await append(store, claim, 1, 2.0)
         assert await facts(store) == [STARTED, *waits(2)]
@@ -697,6 +702,99 @@ def test_runs_are_listed_the_newest_first(stores: Stores) -> None:
                 await missing
 
     stores(story)
+
+
+def test_a_list_is_continued_below_the_last_number(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        for number in range(7):
+            await store.create(new(f"run {number}"), chunk(STARTED))
+        await store.delete("run 6")
+        await store.create(new("run 7"), chunk(STARTED))
+        pages, before = [], 0
+        while page := await reader.rows(3, before=before):
+            pages.append([row.id for row in page])
+            before = page[-1].number
+            await store.create(new(f"added meanwhile, {before}"), chunk(STARTED))
+        assert pages == [["run 7", "run 5", "run 4"], ["run 3", "run 2", "run 1"], ["run 0"]]
+        numbers = [row.number for row in await reader.rows(None)]
+        assert numbers == sorted(set(numbers), reverse=True)
+        assert (await reader.row("run 7")).number > (await reader.row("run 5")).number + 1
+
+    stores(story)
+
+
+def test_rows_are_filtered_by_statuses_name_groups_and_text(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        for run_id, name, group, text in (
+            ("a", "letter", "red", "100% Tea"),
+            ("b", "letter", "blue", "tea_time"),
+            ("c", "poem", "red", "ÄPFEL"),
+            ("d", "Tea", "", "rain"),
+        ):
+            await store.create(new(run_id, name=name, group=group, text=text), chunk(STARTED))
+        claim = await store.claim("b", force=True)
+        await append(store, claim, 1, 1.0, status="waiting")
+
+        async def found(**filters: Any) -> str:
+            return "".join(row.id for row in await store.rows(**filters))
+
+        assert await found() == "dcba"
+        assert await found(statuses=("waiting", "paused")) == "b"
+        assert await found(statuses=["waiting", "running"], name="letter") == "ba"
+        assert await found(status="waiting", statuses=("running",)) == ""
+        assert await found(name="Letter") == ""
+        assert await found(groups=["red"]) == "ca"
+        assert await found(groups=["", "blue"]) == "db"
+        assert await found(groups=()) == ""
+        assert await found(text="TEA") == "dba"
+        assert await found(text="%") == "a"
+        assert await found(text="_") == "b"
+        assert await found(text="äpfel") == ""  # the case of other letters than ASCII counts
+        assert await found(text="Äpfel") == "c"
+        assert await found(text="' OR 1 --") == ""
+        assert await found(text="\ud800") == await found(groups=["\udfff"]) == ""
+        assert await found(text="tea", groups=("red",), limit=5) == "a"
+        assert await found(limit=0) == await found(limit=-1) == await found(before=-(1 << 70)) == ""
+        assert await found(limit=1 << 70, before=1 << 70) == "dcba"
+
+    stores(story)
+
+
+FEW = st.sampled_from(["", "a", "B", "b%", "_", "Ä", "ä", "tea", "TEA time", "x\0y", "y", "'", "\ud800"])
+STORED = FEW.filter(lambda text: text != "\ud800")
+STATUS = st.sampled_from(["running", "waiting", "completed"])
+RUNS = st.lists(st.tuples(STORED, STORED, STORED, STATUS), max_size=8)
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "limit": st.none() | st.integers(-1, 9),
+        "status": st.just("") | STATUS,
+        "statuses": st.lists(STATUS, max_size=2),
+        "name": FEW,
+        "groups": st.none() | st.lists(FEW, max_size=3),
+        "text": FEW,
+        "before": st.integers(0, 9),
+    },
+)
+
+
+@given(runs=RUNS, filters=st.lists(FILTERS, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_all_stores_answer_random_filters_alike(runs: list[Any], filters: list[dict[str, Any]]) -> None:
+    async def answers(store: Store) -> list[Any]:
+        for number, (name, group, text, status) in enumerate(runs):
+            run = new(f"Run {number}", name=name, group=group, text=text)
+            claim = await store.create(run, chunk(STARTED))
+            await append(store, claim, 1, 1.0, status=status)
+        found = [await store.rows(**chosen) for chosen in filters]
+        await store.close()
+        return [[(row.id, row.number, row.group, row.status) for row in rows] for rows in found]
+
+    with tempfile.TemporaryDirectory() as folder:
+        first, *others = [asyncio.run(answers(make(Path(folder))())) for make in STORES.values()]
+    assert all(other == first for other in others)
 
 
 def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:

@@ -100,6 +100,33 @@ def test_fork_shares_only_the_past(place: Path) -> None:
     using(place, story)
 
 
+def test_runs_have_a_group_and_say_who_started_them(place: Path) -> None:
+    grouped = {**POLISH, "memory": {"group_id": "red"}}
+
+    async def story(runs: roundel.Runs) -> None:
+        own = await runs.start(grouped, "tea", script=ALONE, started_by="ann")
+        given = await runs.start(grouped, "rain", script=ALONE, group="blue")
+        none = await runs.start(POLISH, "sun", script=ALONE)
+        for run_id in (own, given, none):
+            assert (await runs.result(run_id)).status == "waiting"
+        rows = {row.id: (row.group, row.started_by) for row in await runs.list()}
+        assert rows == {own: ("red", "ann"), given: ("blue", ""), none: ("", "")}
+        # The memory of a run is that of its group.
+        assert (await runs.plan(given)).workflow.memory.group_id == "blue"
+        fork = await runs.fork(own, "Writer[1]")
+        other = await runs.fork(own, "Writer[1]", workflow={**POLISH, "memory": {"group_id": "green"}})
+        for run_id in (fork, other):
+            row = await runs.row(run_id)
+            assert (row.group, row.started_by, row.parent) == ("red", "ann", own)
+            assert (await runs.plan(run_id)).workflow.memory.group_id == "red"
+        assert {row.id for row in await runs.list(groups=["red"], text="TEA")} == {own, fork, other}
+        assert [row.id for row in await runs.list(groups=["blue", ""], name="polish")] == [none, given]
+        first = (await runs.list(limit=2))[-1]
+        assert [row.id for row in await runs.list(before=first.number)] == [none, given, own]
+
+    using(place, story)
+
+
 @pytest.mark.parametrize(
     ("at", "message", "said"),
     [

@@ -86,6 +86,9 @@ class RunSpec(Struct, frozen=True):
     """Breakpoints of this run, besides those of the workflow."""
     paused: bool = False
     """Whether it pauses before its first node."""
+    group: str | None = None
+    """The group in its row; None for that of the workflow's memory."""
+    started_by: str = ""
 
 
 class Inspection(Struct, frozen=True):

@@ -154,6 +154,8 @@ class LocalEngine:
             intercepts=run.intercepts,
             breakpoints=new.breakpoints,
             paused=new.paused,
+            group=new.group,
+            started_by=new.started_by,
             now=self._clock,
         )
 

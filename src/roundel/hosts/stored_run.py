@@ -287,16 +287,27 @@ async def create(
     intercepts: InterceptPoints | None = None,
     breakpoints: tuple[Breakpoint, ...] = (),
     paused: bool = False,
+    group: str | None = None,
+    started_by: str = "",
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """Creates a run in the store and claims it. Its first entry is part of the same transaction: a crash
-    leaves a run that can be resumed, or none."""
+    leaves a run that can be resumed, or none. Its group is that of the workflow's memory, unless one is
+    given."""
     messages = secrets_of(plan).mask_value(messages, UNMASKED_FIELDS)
     text = messages[-1].text[:INPUT_PREVIEW_LENGTH] if messages else ""
+    new = NewRun(
+        run_id,
+        plan.workflow.name,
+        text,
+        pinned,
+        now(),
+        group=plan.workflow.memory.group_id if group is None else group,
+        started_by=started_by,
+    )
     if origin is not None:
-        new = NewRun(run_id, plan.workflow.name, text, pinned, now(), origin.parent, origin.forked_at)
-        return RunJournal(store, await store.create(new, origin.chunk))
-    new = NewRun(run_id, plan.workflow.name, text, pinned, now())
+        forked = replace(new, parent=origin.parent, forked_at=origin.forked_at)
+        return RunJournal(store, await store.create(forked, origin.chunk))
     started = mask_fact(
         Started(run_id, messages, new.created, intercepts or InterceptPoints(), breakpoints, paused),
         secrets_of(plan),

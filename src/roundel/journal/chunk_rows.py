@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.journal.run_journal import unpack
-from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, StoreError
+from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, RunExists, StoreError
 from roundel.kernel.facts import VERSION, Entry
 
 OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
@@ -277,8 +277,8 @@ def decoding_entries(location: str, run_id: str) -> Iterator[None]:
         ) from None
 
 
-def run_exists_error(run_id: str) -> StoreError:
-    return StoreError(f"there is a run '{run_id}' in this store already; use another id")
+def run_exists_error(run_id: str) -> RunExists:
+    return RunExists(f"there is a run '{run_id}' in this store already; use another id")
 
 
 def no_run_error(run_id: str) -> NoRun:

@@ -37,8 +37,8 @@ from msgspec import Struct
 from roundel.journal.faults import explain_error, has_access, not_a_file_error
 from roundel.journal.store import Gone, StoreError
 
-FORMAT = 6
-"""The format of the file, as its `user_version`. 1 to 5 were formats before the first release."""
+FORMAT = 7
+"""The format of the file, as its `user_version`. 1 to 6 were formats before the first release."""
 SCHEMA = """
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -53,9 +53,12 @@ CREATE TABLE runs (
     parent TEXT NOT NULL DEFAULT '',
     forked_at TEXT NOT NULL DEFAULT '',
     pruned TEXT NOT NULL DEFAULT '',
+    group_id TEXT NOT NULL DEFAULT '',
+    started_by TEXT NOT NULL DEFAULT '',
     input TEXT NOT NULL,
     summary BLOB
 );
+CREATE INDEX runs_group ON runs (group_id);
 -- One row for each store object that has claimed runs (leases.py). A run names it, or 0.
 CREATE TABLE owners (
     owner_id INTEGER PRIMARY KEY,

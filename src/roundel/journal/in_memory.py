@@ -15,6 +15,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import msgspec
@@ -50,6 +52,8 @@ from roundel.kernel.facts import VERSION, Entry
 from roundel.memory.process_store import ProcessMemoryStore
 
 SCHEME = "memory:"
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""What SQLite calls lower case; `str.lower` knows more letters."""
 
 
 class _StoredRun(Struct):
@@ -256,10 +260,36 @@ class InMemoryStore:
         with self._lock:
             return _row(self._run(run_id))
 
-    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
+    async def rows(
+        self,
+        limit: int | None = 100,
+        status: str = "",
+        *,
+        statuses: Sequence[str] = (),
+        name: str = "",
+        groups: Sequence[str] | None = None,
+        text: str = "",
+        before: int = 0,
+    ) -> list[RunRow]:
+        wanted = text.translate(_ASCII_LOWER)
+
+        def fits(run: _StoredRun) -> bool:
+            new = run.new
+            return (
+                status in ("", run.status)
+                and (not statuses or run.status in statuses)
+                and name in ("", new.name)
+                and (groups is None or new.group in groups)
+                and (not before or run.number < before)
+                and any(wanted in part.translate(_ASCII_LOWER) for part in (new.id, new.name, new.input))
+            )
+
         with self._lock:
-            newest = [run for run in reversed(self._runs.values()) if status in ("", run.status)]
-            return [_row(run) for run in newest[:limit]]
+            count = len(self._runs)
+            newest = filter(fits, reversed(self._runs.values()))
+            return [
+                _row(run) for run in islice(newest, count if limit is None else min(max(limit, 0), count))
+            ]
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
         with self._lock:
@@ -367,5 +397,17 @@ def _row(run: _StoredRun) -> RunRow:
     origin = (new.parent, new.forked_at)
     times = (new.created, run.updated)
     return RunRow(
-        new.id, new.name, run.status, *times, new.input, run.facts, owner, *origin, summary, run.pruned
+        new.id,
+        new.name,
+        run.status,
+        *times,
+        new.input,
+        run.facts,
+        owner,
+        *origin,
+        summary,
+        run.pruned,
+        new.group,
+        new.started_by,
+        run.number,
     )

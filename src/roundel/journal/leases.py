@@ -261,6 +261,9 @@ def _new_owner() -> int:
     return int.from_bytes(os.urandom(8)) >> 1 or 1  # SQLite's integers have a sign, and 0 is nobody
 
 
+CREATED = (
+    "id, name, input, parent, forked_at, group_id, started_by, owner, created, updated, facts, status, fence"
+)
 _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 
 
@@ -298,10 +301,9 @@ class Claims:
             # In the same transaction as the run: from its first moment, the run has an owner with a
             # lease.
             self._leases.renew(db)
-            texts = (run.id, run.name, run.input, run.parent, run.forked_at)
+            texts = (run.id, run.name, run.input, run.parent, run.forked_at, run.group, run.started_by)
             values = (*texts, self._leases.owner, run.created, run.created, count)
-            names = "id, name, input, parent, forked_at, owner, created, updated, facts"
-            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,'running',1)"
+            query = f"INSERT INTO runs ({CREATED}) VALUES ({','.join('?' * len(values))},'running',1)"
             try:
                 number = db.execute(query, values).lastrowid
             except sqlite3.IntegrityError:

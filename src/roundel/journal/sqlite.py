@@ -9,6 +9,7 @@ has written, and other processes never wait for a reader (write-ahead log).
     writer.py                   who writes, and what shares a transaction
     leases.py                   who owns a run
     chunk_rows.py               facts in rows
+    run_rows.py                 lists of runs
     waiting.py                  waiting for appends
     sqlite_memory.py            memories
     run_journal.py              not part of the store: how a host packs facts and takes snapshots
@@ -58,14 +59,12 @@ from roundel.journal.chunk_rows import (
 from roundel.journal.database import Database
 from roundel.journal.faults import decoding_from
 from roundel.journal.leases import (
-    JOIN_LEASE,
-    LEASE_COLUMNS,
     LEASE_SECONDS,
-    Claims,
     Leases,
     Processes,
     SystemProcesses,
 )
+from roundel.journal.run_rows import RunRows
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.journal.store import (
     Appended,
@@ -74,7 +73,6 @@ from roundel.journal.store import (
     ControlRequest,
     Pinned,
     RequestKind,
-    RunRow,
     Snapshot,
     StoreError,
 )
@@ -150,15 +148,11 @@ class ControlRequests:
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
 """How long the thread waits for another process that writes."""
-COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
-SELECT_ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
-
-
 SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
 """Checks the fence in the same statement, and changes no row if it is old."""
 
 
-class SqliteStore(Claims, ControlRequests):
+class SqliteStore(RunRows, ControlRequests):
     """Runs in one SQLite file. Created by `open_store` (registry.py), or by programs directly.
 
     `sync`: after `full`, a commit survives a power cut; after `normal`, a killed process; after `off`,
@@ -359,41 +353,6 @@ class SqliteStore(Claims, ControlRequests):
             db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
         await self._writer.read(job)  # as a read: a checkpoint is not possible inside of a transaction
-
-    # Rows of runs.
-
-    async def row(self, run_id: str) -> RunRow:
-        query = f"{SELECT_ROW} WHERE id = ?"
-        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
-        if found is None:
-            raise no_run_error(run_id)
-        return self._row(found)
-
-    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
-        where = "WHERE status = ?" if status else ""
-        query = f"{SELECT_ROW} {where} ORDER BY no DESC LIMIT ?"
-        most = -1 if limit is None else limit
-        values = (status, most) if status else (most,)
-        found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        return [self._row(values) for values in found]
-
-    async def matching(self, prefix: str, limit: int = 20) -> list[str]:
-        # Not LIKE, which ignores case and gives a meaning to `%` and `_`.
-        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
-        values = (len(prefix), prefix, limit)
-        return [
-            found for (found,) in await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        ]
-
-    def _row(self, values: Sequence[Any]) -> RunRow:
-        """A row from the values of SELECT_ROW. Whether the run is owned depends on the time and on
-        processes, so it is decided here, with each look."""
-        number, fence, facts, *plain = values[: len(COLUMNS) + 3]
-        found = dict(zip(COLUMNS, plain, strict=True))
-        owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
-        with decoding_from(self.path, f"run {found['id']}"):
-            found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
-        return RunRow(facts=facts, owner=self._leases.describe(owner) if owner else "", **found)
 
     async def pinned(self, run_id: str) -> Pinned:
         query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"

@@ -59,6 +59,10 @@ class NoRun(StoreError):
     """There is no such run."""
 
 
+class RunExists(StoreError):
+    """There is a run with this id already."""
+
+
 class Pinned(Struct, frozen=True):
     """What a run was started with, which is all that reading it needs. Created by
     hosts/stored_run.py."""
@@ -90,6 +94,11 @@ class RunRow(Struct, frozen=True):
     summary: dict[str, Any] | None = None
     pruned: str = ""
     """Which rounds are left of it, if it was pruned."""
+    group: str = ""
+    """The group of its memory, by which a server decides who may see it."""
+    started_by: str = ""
+    number: int = 0
+    """Rises with each run of the store, so that a list can be continued below the last one seen."""
 
 
 class NewRun(Struct, frozen=True):
@@ -102,6 +111,8 @@ class NewRun(Struct, frozen=True):
     created: float
     parent: str = ""
     forked_at: str = ""
+    group: str = ""
+    started_by: str = ""
 
 
 class Claim(Struct, frozen=True):
@@ -192,7 +203,7 @@ class Store(Protocol):
     # Writing runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        """Creates a run with its first facts, and claims it. StoreError if there is a run with this id.
+        """Creates a run with its first facts, and claims it. RunExists if there is a run with this id.
         If the caller is cancelled meanwhile, there is no such run: it would stay `running` with nobody
         to execute it."""
 
@@ -265,8 +276,25 @@ class Store(Protocol):
     async def row(self, run_id: str) -> RunRow:
         """The row of a run. NoRun."""
 
-    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
-        """The newest runs first, all of them if `limit` is None; with `status`, only those that have it."""
+    async def rows(
+        self,
+        limit: int | None = 100,
+        status: str = "",
+        *,
+        statuses: Sequence[str] = (),
+        name: str = "",
+        groups: Sequence[str] | None = None,
+        text: str = "",
+        before: int = 0,
+    ) -> list[RunRow]:
+        """The newest runs first, all of them if `limit` is None. Only those that fit every filter:
+
+        - `status`, or any of `statuses`, if they are not empty;
+        - `name`: the name of the workflow, exactly;
+        - `groups`: any of them; None means all, and an empty sequence none;
+        - `text`: is found in the id, the name or the preview of the input, whatever the case of ASCII
+          letters; no character has a special meaning;
+        - `before`: has a smaller number, so that the number of the last row continues a list."""
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
         """The ids of runs that begin like this, the newest first."""

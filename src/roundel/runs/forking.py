@@ -547,7 +547,17 @@ async def fork(
     lines = [encode_entry(entry) for entry in new_entries]
     new_pinned = _pinned(pinned, plan if given else None, limits, script)
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
-    journal = await create(store, made, plan, new_pinned, state.input, origin=origin)
+    row = await store.row(run_id)
+    journal = await create(
+        store,
+        made,
+        plan,
+        new_pinned,
+        state.input,
+        origin=origin,
+        group=row.group,
+        started_by=row.started_by,
+    )
     # The entries are written with the run; this writes its status and summary.
     try:
         await journal.commit(state)

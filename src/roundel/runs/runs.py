@@ -118,10 +118,12 @@ class Runs:
         stored: bool = True,
         breakpoints: Sequence[BreakpointSource] = (),
         paused: bool = False,
+        started_by: str = "",
         attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Starts a run in this process and returns its id; `result` waits for it.
 
+        `group` replaces the memory group of the workflow, which is also the group in the row of the run.
         `breakpoints` are added to those of the workflow; with `paused`, the run pauses before its first
         node. WorkflowError if the workflow is invalid, or needs something that is missing here;
         BreakpointError."""
@@ -143,6 +145,7 @@ class Runs:
             stored,
             breakpoints=added,
             paused=paused,
+            started_by=started_by,
         )
         return await self.engine.start(new, attach)
 
@@ -441,9 +444,23 @@ class Runs:
         id."""
         return name if self.engine.knows(name) else await self.find(name)
 
-    async def list(self, *, status: str = "", limit: int = 100) -> Rows:
-        """The rows of runs, the newest first."""
-        return await self.store.rows(limit, status)
+    async def list(
+        self,
+        *,
+        status: str = "",
+        limit: int | None = 100,
+        statuses: Sequence[str] = (),
+        name: str = "",
+        groups: Sequence[str] | None = None,
+        text: str = "",
+        before: int = 0,
+    ) -> Rows:
+        """The rows of runs, the newest first: those with a `status`, or any of `statuses`; of the workflow
+        `name`; of any of `groups` (None: all); with a `text` in the id, the name or the input; with a smaller
+        `number` than `before`, which continues a list."""
+        return await self.store.rows(
+            limit, status, statuses=statuses, name=name, groups=groups, text=text, before=before
+        )
 
     async def row(self, run_id: str) -> RunRow:
         """The row of a run: its status, owner and summary, without reading its facts."""
