@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundel.hosts.engine import Attachment, Engine
+    from roundel.journal.documents import Document, DocumentConflict, DocumentStore, LogEntry
     from roundel.journal.in_memory import InMemoryStore
     from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         NewRun,
         NoRun,
         Pinned,
+        RunExists,
         RunRow,
         Snapshot,
         Store,
@@ -139,6 +141,7 @@ _LOCATIONS = {
     "Fenced": "roundel.journal.store",
     "Gone": "roundel.journal.store",
     "NoRun": "roundel.journal.store",
+    "RunExists": "roundel.journal.store",
     "NewRun": "roundel.journal.store",
     "Pinned": "roundel.journal.store",
     "RunRow": "roundel.journal.store",
@@ -148,6 +151,10 @@ _LOCATIONS = {
     "Appended": "roundel.journal.store",
     "ControlRequest": "roundel.journal.store",
     "Entry": "roundel.kernel.facts",
+    "DocumentStore": "roundel.journal.documents",
+    "Document": "roundel.journal.documents",
+    "LogEntry": "roundel.journal.documents",
+    "DocumentConflict": "roundel.journal.documents",
     # Stores of memories
     "MemoryStore": "roundel.memory.store",
     "Shelf": "roundel.memory.store",
@@ -172,6 +179,9 @@ __all__ = [
     "ControlRequest",
     "Description",
     "Diagnostic",
+    "Document",
+    "DocumentConflict",
+    "DocumentStore",
     "Engine",
     "Entry",
     "Event",
@@ -182,6 +192,7 @@ __all__ = [
     "InMemoryStore",
     "Item",
     "Located",
+    "LogEntry",
     "LoopMode",
     "LoopStrategy",
     "Match",
@@ -203,6 +214,7 @@ __all__ = [
     "Reply",
     "Report",
     "Request",
+    "RunExists",
     "RunRow",
     "Services",
     "Shelf",

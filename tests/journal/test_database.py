@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.journal.database import APPLICATION_ID, FORMAT, SCHEMA
+from roundel.journal.database import APPLICATION_ID
+from roundel.journal.schema import FORMAT, SCHEMA
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Gone, RunRow, Snapshot, StoreError
 from tests.journal.other_user import NOBODY, roundel_as_other_user

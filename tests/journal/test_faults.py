@@ -90,7 +90,7 @@ def test_full_disk_ends_the_run_and_it_can_be_resumed(
     loop = Loop()
     path = tmp_path / "runs.db"
     reported = r"runs.db: database or disk is full; make room; .* continues with `roundel resume`"
-    with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=reported):
+    with limited_pages(monkeypatch, 36), pytest.raises(StoreError, match=reported):
         asyncio.run(using(path, loop.run))
     rounds = len(loop.said)
     assert 3 < rounds < ROUNDS

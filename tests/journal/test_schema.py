@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from roundel.cli import cli
-from roundel.journal import database
-from roundel.journal.database import APPLICATION_ID, FORMAT, create_tables
+from roundel.journal import schema
+from roundel.journal.database import APPLICATION_ID
+from roundel.journal.schema import FORMAT, create_tables
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, RunRow, StoreError
 from tests.journal.stores import STARTED, chunk, new, query, using
@@ -89,7 +90,7 @@ def test_newer_format_is_rejected_and_not_changed(tmp_path: Path) -> None:
 
 def test_tables_are_created_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "runs.db"
-    monkeypatch.setattr(database, "SCHEMA", database.SCHEMA + "NONSENSE;")
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + "NONSENSE;")
     with pytest.raises(StoreError, match="syntax error"):
         asyncio.run(using(path, add))
     monkeypatch.undo()

@@ -1,5 +1,5 @@
-"""The SQLite file of a store: its tables, and how it is identified, opened, and watched while it is in
-use.
+"""The SQLite file of a store: how it is identified, opened, and watched while it is in use. Its tables
+are in schema.py.
 
 Three rules apply to every connection:
 
@@ -16,9 +16,6 @@ Three rules apply to every connection:
 
 The file is only ever read through SQLite. To open and close it by other means would drop the POSIX locks
 that other connections of this process have on it.
-
-There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
-on, a new format comes with a step that makes it from the one before.
 """
 
 from __future__ import annotations
@@ -35,142 +32,8 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.journal.faults import explain_error, has_access, not_a_file_error
+from roundel.journal.schema import check_format, create_tables, read_format
 from roundel.journal.store import Gone, StoreError
-
-FORMAT = 7
-"""The format of the file, as its `user_version`. 1 to 6 were formats before the first release."""
-SCHEMA = """
-CREATE TABLE runs (
-    no INTEGER PRIMARY KEY AUTOINCREMENT,
-    fence INTEGER NOT NULL DEFAULT 0,
-    facts INTEGER NOT NULL DEFAULT 0,
-    id TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL,
-    status TEXT NOT NULL,
-    created REAL NOT NULL,
-    updated REAL NOT NULL,
-    owner INTEGER NOT NULL DEFAULT 0,
-    parent TEXT NOT NULL DEFAULT '',
-    forked_at TEXT NOT NULL DEFAULT '',
-    pruned TEXT NOT NULL DEFAULT '',
-    group_id TEXT NOT NULL DEFAULT '',
-    started_by TEXT NOT NULL DEFAULT '',
-    input TEXT NOT NULL,
-    summary BLOB
-);
-CREATE INDEX runs_group ON runs (group_id);
--- One row for each store object that has claimed runs (leases.py). A run names it, or 0.
-CREATE TABLE owners (
-    owner_id INTEGER PRIMARY KEY,
-    boot_id TEXT NOT NULL,
-    pid_namespace INTEGER NOT NULL,
-    pid INTEGER NOT NULL,
-    start_time TEXT NOT NULL,
-    hostname TEXT NOT NULL,
-    lease_seconds REAL NOT NULL,
-    alive_until REAL NOT NULL
-);
--- `pins` is a table of its own: a workflow is long, and would stand between the columns that appends look at.
-CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
--- `position` is the chunk's number in commit order over all runs (chunk_rows.py). `place` is the number of
--- its run and, in the lower 32 bits, that of its first fact. With the position as the key, SQLite appends the
--- rows of all runs of a commit to the same few pages. With the place as the key, each run would write a page.
-CREATE TABLE chunks (
-    position INTEGER PRIMARY KEY,
-    place INTEGER NOT NULL UNIQUE,
-    count INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    body BLOB NOT NULL
-);
--- `place` is the number of the run and, in the lower 32 bits, that of its last event at that time.
-CREATE TABLE snapshots (place INTEGER PRIMARY KEY, facts INTEGER NOT NULL, body BLOB NOT NULL);
--- Long texts that snapshots refer to and that stand in no fact.
-CREATE TABLE texts (
-    run INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (run, digest)
-) WITHOUT ROWID;
-CREATE TABLE kept (run INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL);
-CREATE TABLE controls (
-    no INTEGER PRIMARY KEY AUTOINCREMENT,
-    run INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    body BLOB NOT NULL,
-    outcome TEXT NOT NULL DEFAULT ''
-);
-CREATE INDEX controls_open ON controls (run) WHERE outcome = '';
--- Memory: entries, the words that find them (memory/search.py), and the vectors that models made of them.
-CREATE TABLE memories (
-    no INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id TEXT NOT NULL,
-    shelf TEXT NOT NULL,
-    digest BLOB NOT NULL,
-    key TEXT NOT NULL,
-    turn INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    time REAL NOT NULL,
-    until REAL,
-    run_id TEXT NOT NULL,
-    node TEXT NOT NULL,
-    address TEXT NOT NULL,
-    confidence REAL,
-    about BLOB NOT NULL
-);
-CREATE UNIQUE INDEX memories_same ON memories (group_id, shelf, digest);
-CREATE INDEX memories_newest ON memories (group_id, shelf, turn);
--- The sizes of columns would be needed to rank by bm25, which would look at the entries of all groups.
-CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii', columnsize = 0);
-CREATE TABLE memory_vectors (
-    entry INTEGER NOT NULL,
-    model TEXT NOT NULL,
-    vector BLOB NOT NULL,
-    PRIMARY KEY (entry, model)
-) WITHOUT ROWID;
-"""
-
-
-def check_format(version: int, location: str) -> None:
-    """StoreError unless a file with this `user_version` can be used: it is new, or has the current format."""
-    if version > FORMAT:
-        raise StoreError(
-            f"{location} was written by a newer version of roundel (its format is {version}, this one knows "
-            f"{FORMAT}); use that version, or another --store"
-        )
-    if 0 < version < FORMAT:
-        raise StoreError(
-            f"{location} was written by an older version of roundel (its format is {version}, this one needs "
-            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if its runs are not "
-            "needed any more. It was not changed"
-        )
-
-
-def read_format(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
-
-
-def create_tables(connection: sqlite3.Connection, location: str) -> None:
-    """Creates the tables of a new file, all or none; nothing if they are there. StoreError if the file has
-    another format."""
-    check_format(read_format(connection), location)
-    if read_format(connection) == FORMAT:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    # The version is part of the transaction: a process that is killed here leaves an empty file, not
-    # half of a schema.
-    try:
-        if read_format(connection) != FORMAT:  # another process may have created them meanwhile
-            for statement in SCHEMA.split(";"):
-                if statement.strip():
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # a full disk, for example, has ended it already
-            connection.execute("ROLLBACK")
-        raise
-
 
 APPLICATION_ID = 0x524E444C
 """`RNDL`, in the header of the file. Older formats did not have it and are known by their tables."""

@@ -33,6 +33,7 @@ from roundel.journal.chunk_rows import (
     no_run_error,
     run_exists_error,
 )
+from roundel.journal.in_memory_documents import InMemoryDocumentStore
 from roundel.journal.store import (
     Appended,
     Busy,
@@ -100,12 +101,16 @@ class InMemoryStore:
         self._request_number = 0
         self._signal = AppendSignal()
         self._memory = ProcessMemoryStore()
+        self._documents = InMemoryDocumentStore(clock)
 
     async def exists(self) -> bool:
         return True
 
     def memory(self) -> ProcessMemoryStore:
         return self._memory
+
+    def documents(self) -> InMemoryDocumentStore:
+        return self._documents
 
     async def size(self) -> int:
         with self._lock:

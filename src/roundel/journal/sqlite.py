@@ -5,13 +5,15 @@ on the event loop while the thread is idle (writer.py). Both group what is reque
 the loop into one transaction. Reading goes through the thread, too: it sees everything that this process
 has written, and other processes never wait for a reader (write-ahead log).
 
-    database.py, faults.py      the file and its tables, and what may be wrong with it
+    database.py, faults.py      the file, and what may be wrong with it
+    schema.py                   its tables
     writer.py                   who writes, and what shares a transaction
     leases.py                   who owns a run
     chunk_rows.py               facts in rows
     run_rows.py                 lists of runs
     waiting.py                  waiting for appends
     sqlite_memory.py            memories
+    sqlite_documents.py         documents
     run_journal.py              not part of the store: how a host packs facts and takes snapshots
 
 *Control requests* are rows. A request is open while its outcome is empty. The first to set the outcome
@@ -65,6 +67,7 @@ from roundel.journal.leases import (
     SystemProcesses,
 )
 from roundel.journal.run_rows import RunRows
+from roundel.journal.sqlite_documents import SqliteDocumentStore
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.journal.store import (
     Appended,
@@ -193,6 +196,9 @@ class SqliteStore(RunRows, ControlRequests):
 
     def memory(self) -> SqliteMemoryStore:
         return SqliteMemoryStore(self._writer)
+
+    def documents(self) -> SqliteDocumentStore:
+        return SqliteDocumentStore(self._writer, self._now)
 
     @property
     def commits(self) -> int:

@@ -25,13 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry
 from roundel.memory.store import MemoryStore
+
+if TYPE_CHECKING:  # it imports the errors from here
+    from roundel.journal.documents import DocumentStore
 
 RequestKind = Literal[
     "pause", "resume", "retry", "stop", "answer", "lock", "unlock", "step", "breakpoints", "edit"
@@ -189,6 +192,9 @@ class Store(Protocol):
 
     def memory(self) -> MemoryStore:
         """The memories that belong to this store. StoreError if it has no place for them."""
+
+    def documents(self) -> DocumentStore:
+        """The documents that belong to this store. StoreError if it has no place for them."""
 
     async def size(self) -> int:
         """How many bytes the store takes."""
