@@ -36,7 +36,7 @@ from roundel.hosts.control import (
 )
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
-from roundel.hosts.stored_run import follow, pinned_plan, read_events
+from roundel.hosts.stored_run import follow, pin, pinned_plan, read_events
 from roundel.journal.store import RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
@@ -47,6 +47,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
+from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
@@ -119,9 +120,14 @@ class Runs:
         breakpoints: Sequence[BreakpointSource] = (),
         paused: bool = False,
         started_by: str = "",
+        idempotency_key: str = "",
         attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Starts a run in this process and returns its id; `result` waits for it.
+
+        A caller who does not know whether a start succeeded repeats it with the same `idempotency_key`: for
+        24 hours it then gets the id of the first run, from any process. IdempotencyConflict if something else
+        is to be started with it.
 
         `group` replaces the memory group of the workflow, which is also the group in the row of the run.
         `breakpoints` are added to those of the workflow; with `paused`, the run pauses before its first
@@ -147,7 +153,19 @@ class Runs:
             paused=paused,
             started_by=started_by,
         )
-        return await self.engine.start(new, attach)
+        if not idempotency_key:
+            return await self.engine.start(new, attach)
+        if not stored:
+            raise ValueError("idempotency_key= is for runs that are stored")
+        # The variables, too: those that are secrets are not part of what is pinned.
+        replies = new.script.text if new.script is not None else None
+        options = (limits, variables, group, [str(one) for one in added], paused)
+        key = StartKey(idempotency_key, started_by, (pin(plan).workflow, messages, replies, options))
+        return await start_once(
+            self.store,
+            key,
+            lambda run_id: self.engine.start(msgspec.structs.replace(new, run_id=run_id), attach),
+        )
 
     async def resume(
         self,
