@@ -648,7 +648,7 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
                 message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
             reader.report.error("unknown-profile", message, place, hint)
     for name in config.tool_names:
-        if name in reader.tools or name == EXIT_LOOP:
+        if name in reader.tools or name == EXIT_LOOP or not reader.is_trusted:
             continue
         place = _locate(where, name, "tools", "dynamic_tools", "dynamicTools")
         if reader.finder.known("tool", name):
@@ -663,7 +663,7 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
             place = _locate(where, use.name, "memories")
             reader.report.error("unknown-memory", f"there is no memory '{use.name}'", place, hint)
     for tooling in config.tooling:
-        if isinstance(tooling.config, FunctionTooling):
+        if isinstance(tooling.config, FunctionTooling) and reader.is_trusted:
             _examine_functions(tooling.config, where, reader)
 
 

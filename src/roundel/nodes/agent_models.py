@@ -57,6 +57,15 @@ def find_profile(config: Config, profiles: Mapping[str, Profile]) -> Profile | N
     return msgspec.structs.replace(base, **own_settings)
 
 
+def agent_endpoints(config: Config, workflow: Workflow) -> tuple[Profile, ...]:
+    """The profile that an agent calls, its own settings included; none if it names no model, or one that
+    does not exist. Its fallbacks are profiles of the workflow as they are."""
+    if config.profile_id and config.profile_id not in workflow.models:
+        return ()
+    profile = find_profile(config, workflow.models)
+    return () if profile is None else (profile,)
+
+
 def model_price(config: Config, profiles: Mapping[str, Profile]) -> Price | None:
     """The price of the model of an agent, by its profile or by the table; None if it is not known."""
     profile = find_profile(config, profiles)

@@ -16,6 +16,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.plan.unpriced import check_prices
 from roundel.plan.warnings import check_bounds
+from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import Workflow
@@ -26,6 +27,7 @@ from roundel.workflow.loader import (
     read_workflow_file,
     read_workflow_text,
 )
+from roundel.workflow.policy import check_policy
 
 
 @runtime_checkable
@@ -46,12 +48,14 @@ def load(
     variables: Mapping[str, Any] | None = None,
     *,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> Workflow:
     """Loads a workflow from a file, a builder, an agent or a mapping; WorkflowError with all errors at
     once.
 
-    `allow_paths` are folders in which the workflow may name files, beside its own (decision 12)."""
-    return load_plan(source, variables, allow_paths=allow_paths).workflow
+    `allow_paths` are folders in which the workflow may name files, beside its own (decision 12). `policy` is
+    what a text may use that is data of somebody else; nothing is imported then (decision 34)."""
+    return load_plan(source, variables, allow_paths=allow_paths, policy=policy).workflow
 
 
 def load_plan(
@@ -59,10 +63,11 @@ def load_plan(
     variables: Mapping[str, Any] | None = None,
     *,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> Plan:
     """As `load`, but returns the plan, which contains the analysis of the loops. Use it to run the
     workflow, so that the plan is not compiled twice."""
-    plan, report = check_plan(source, variables, allow_paths=allow_paths)
+    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy)
     if plan is None or not report.ok:
         raise WorkflowError(report.errors)
     return plan
@@ -73,10 +78,11 @@ def check(
     variables: Mapping[str, Any] | None = None,
     *,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> tuple[Workflow | None, Report]:
     """Checks a workflow without raising: returns it, None if it cannot be read at all, and the
     report."""
-    plan, report = check_plan(source, variables, allow_paths=allow_paths)
+    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy)
     return (plan.workflow if plan is not None else None), report
 
 
@@ -85,10 +91,11 @@ def check_plan(
     variables: Mapping[str, Any] | None = None,
     *,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> tuple[Plan | None, Report]:
     """As `check`, but returns the plan. It may be a plan with errors in its report, which must not
     run."""
-    workflow, report = _read_source(source, variables, allow_paths)
+    workflow, report = _read_source(source, variables, allow_paths, policy)
     return (None if workflow is None else _check_workflow(workflow, report)), report
 
 
@@ -97,19 +104,24 @@ def draft_plan(
     variables: Mapping[str, Any] | None = None,
     *,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> tuple[Plan | None, Report]:
     """As `check_plan`, but a file with errors gives a plan too: a draft to draw, not to run. Editors and
     `plot` show a file while it is being written.
 
     None if there is no graph in the file."""
-    return _draft(read_workflow_file(source, TYPES, variables, allow_paths))
+    return _draft(read_workflow_file(source, TYPES, variables, allow_paths, policy))
 
 
 def draft_text_plan(
-    text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+    text: str,
+    variables: Mapping[str, Any] | None = None,
+    name: str = "<text>",
+    *,
+    policy: Policy = TRUSTED,
 ) -> tuple[Plan | None, Report]:
     """As `draft_plan`, for the text of a file that need not be stored anywhere."""
-    return _draft(read_workflow_text(text, TYPES, variables, name))
+    return _draft(read_workflow_text(text, TYPES, variables, name, policy))
 
 
 def _draft(reading: LoadResult) -> tuple[Plan | None, Report]:
@@ -143,20 +155,28 @@ def _read_source(
     source: Source,
     variables: Mapping[str, Any] | None,
     allow_paths: AllowPaths,
+    policy: Policy,
 ) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
-        return examine(source, TYPES, variables, allow_paths)
-    if isinstance(source, Plan):
-        return source.workflow, Report()
-    if isinstance(source, Workflow):
-        return source, Report()
+        return examine(source, TYPES, variables, allow_paths, policy)
     if isinstance(source, Mapping):
-        return examine_mapping(source, TYPES, None, variables, allow_paths)
-    return source.build_and_check(variables, allow_paths)
+        return examine_mapping(source, TYPES, None, variables, allow_paths, policy)
+    if not isinstance(source, (Plan, Workflow)):
+        # A builder is Python code of this process, which has checked its functions already.
+        workflow, report = source.build_and_check(variables, allow_paths)
+    else:
+        workflow, report = source.workflow if isinstance(source, Plan) else source, Report()
+    for diagnostic in check_policy(workflow, policy) if workflow is not None else ():
+        report.add(diagnostic)
+    return workflow, report
 
 
 def prepare(
-    source: Source, variables: Mapping[str, Any] | None = None, *, allow_paths: AllowPaths = ()
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> Plan:
     """Loads and compiles a workflow once, to run it many times."""
-    return compile_workflow(load(source, variables, allow_paths=allow_paths))
+    return compile_workflow(load(source, variables, allow_paths=allow_paths, policy=policy))

@@ -16,7 +16,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +69,10 @@ def _call_in_worker(function: Callable[..., Any], arguments: tuple[Any, ...], na
         raise NodeError(repr(error)) from error
 
 
+program_environment: ContextVar[Mapping[str, str] | None] = ContextVar("roundel_environment", default=None)
+"""The environment of the programs that a run starts here; None is that of this process. A run under a policy
+sets it (hosts/local_run.py). A context variable, since a processor on an edge gets nothing of the run but its
+folder."""
 FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _FILE_BLOCK = re.compile(r"^[`*# ]*([\w./-]+\.\w+)[`*: ]*\n+```[^\n`]*\n(.*?)```", re.DOTALL | re.MULTILINE)
 SAVED_CODE_TIMEOUT = 3
@@ -100,11 +104,12 @@ async def run_program(
     runs with the rights of the user: this is no sandbox (decision 12)."""
     import asyncio
 
+    given = program_environment.get()
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=folder,
-            env={**os.environ, "PYTHONIOENCODING": encoding, **env},
+            env={**(os.environ if given is None else given), "PYTHONIOENCODING": encoding, **env},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -350,5 +355,6 @@ NODE = NodeType(
     ports=lambda config: config.ports,
     explicit_ports=_exit_port,
     function=lambda config: config.function,
+    runs_code=lambda config: not config.function,
     silent=True,
 )

@@ -256,6 +256,8 @@ class Condition(Struct, frozen=True, omit_defaults=True):
             alone=("cel",),
         )
 
+    __uses__: ClassVar[dict[str, str]] = {"function": "condition"}
+
     forms: ClassVar[dict[str, type[Struct]]] = {
         "keyword": Keyword,
         "function": FunctionRef,

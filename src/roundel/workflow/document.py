@@ -36,6 +36,11 @@ AllowPaths = Iterable[str | os.PathLike[str]] | str | os.PathLike[str]
 """One folder or several, as a user gives them."""
 
 
+ALLOWED_FOLDERS_HINT: Final = "the operator names the folders under 'files' of the allow-list"
+MAX_LINKS: Final = 40
+"""Links in one path. Linux follows as many."""
+
+
 class FoundPath(Struct, frozen=True):
     """A path that exists, and the folder that it has to stay in. `FileAccess.find` creates it.
 
@@ -47,14 +52,25 @@ class FoundPath(Struct, frozen=True):
 
 
 class OutsideFolderError(Exception):
-    """A path leads outside the folders that a workflow may use. The hint names the folder to allow."""
+    """A path leads outside the folders that a workflow may use. The hint names the folder to allow; without
+    a place, the error says nothing about where the path leads, or whether anything is there."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path | None) -> None:
+        if place is None:
+            super().__init__("no folder that it may use has such a file")
+            self.hint = ALLOWED_FOLDERS_HINT
+            return
         super().__init__(f"it leads to {place}, outside the workflow's folder")
         self.hint = (
             "put it into that folder, or allow the folder where it is: "
             f"--allow-path {shlex.quote(str(place.parent))} (in Python: allow_paths=)"
         )
+
+
+def describe_refused_file(path: str) -> str:
+    """The message for a file that a text may not use: the same for one that is forbidden and one that is
+    missing, wherever a text names it."""
+    return f"the file '{path}' cannot be used: {OutsideFolderError(None)}"
 
 
 class FileAccess(Struct, frozen=True):
@@ -66,6 +82,9 @@ class FileAccess(Struct, frozen=True):
     folder."""
     allowed: tuple[Path, ...] = ()
     """Folders from `--allow-path` or `allow_paths=`, resolved by `resolve_folders`."""
+    confined: bool = False
+    """Whether the allowed folders are all: neither the folder of a file nor the working folder counts. For
+    texts under a policy (allow_list.py), which must not learn which files exist elsewhere."""
 
     @property
     def root(self) -> Path:
@@ -74,6 +93,11 @@ class FileAccess(Struct, frozen=True):
     def resolve_inside(self, place: Path, root: Path | None = None) -> Path:
         """Resolves a path; raises OutsideFolderError if the result is neither in the root nor in an
         allowed folder."""
+        if self.confined:
+            found = resolve_within(place, self.allowed)
+            if found is None:
+                raise OutsideFolderError(None)
+            return found
         real = Path(os.path.realpath(place))
         if not any(real.is_relative_to(one) for one in (root or self.root, *self.allowed)):
             raise OutsideFolderError(real)
@@ -86,6 +110,8 @@ class FileAccess(Struct, frozen=True):
         Published files of the dialect have such paths start in the working folder, so for a path that is
         found from there, the working folder counts as inside. Raises OutsideFolderError if the path
         leads anywhere else; returns None if nothing exists."""
+        if self.confined:
+            return self._find_confined(path)
         places = [(folder / path, self.root)] if folder is not None else []
         places.append((Path.cwd() / path, Path.cwd()))
         for place, root in places:
@@ -94,6 +120,46 @@ class FileAccess(Struct, frozen=True):
                 self.resolve_inside(place, root)
                 return FoundPath(place, root)
         return None
+
+    def _find_confined(self, path: str) -> FoundPath | None:
+        """Finds a path in the allowed folders. The result is the resolved place, so that no link is followed
+        again."""
+        inside = False
+        for root in self.allowed:
+            place = resolve_within(root / path, self.allowed)
+            inside = inside or place is not None
+            if place is not None and os.path.exists(place):  # noqa: PTH110
+                return FoundPath(place, root)
+        if not inside:
+            raise OutsideFolderError(None)
+        return None
+
+
+def resolve_within(place: Path, roots: tuple[Path, ...]) -> Path | None:
+    """Resolves the links and `..` of a path; None if it leaves the folders, which are resolved already.
+
+    Unlike `os.path.realpath` it never touches what is outside: where a link leads is decided by its text,
+    before anything there is looked at. So neither an error nor the time it takes tells whether a file outside
+    exists."""
+    target = os.path.normpath(place)
+    for _ in range(MAX_LINKS):
+        path = Path(target)
+        root = next((root for root in roots if path.is_relative_to(root)), None)
+        if root is None or "\0" in target:
+            return None
+        steps = [*reversed(path.parents), path][len(root.parts) :]
+        for step in steps:
+            try:
+                aim = step.readlink()
+            except OSError:
+                continue  # no link; or nothing is there, which the caller finds out
+            except ValueError:
+                return None  # no file could have this name
+            target = os.path.normpath(step.parent / aim / path.relative_to(step))
+            break
+        else:
+            return path
+    return None
 
 
 def resolve_folders(paths: AllowPaths) -> tuple[Path, ...]:

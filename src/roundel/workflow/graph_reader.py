@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.diagnostics import Report, did_you_mean
-from roundel.workflow.document import Located, OutsideFolderError
+from roundel.workflow.document import Located, OutsideFolderError, describe_refused_file
 from roundel.workflow.fields import INVALID, SourceLocation, child, has_misspelling, locate_key
 from roundel.workflow.functions import ModuleError
 from roundel.workflow.graph import Edge, GraphDefinition, GraphSettings, Node, NodeReader
@@ -407,7 +407,7 @@ class GraphReader(NodeReader):
             seen.add(store.name)
             if isinstance(store.config, FileMemory):
                 self._check_sources(store.name, store.config, place)
-            elif getattr(store.config, "memory_path", AUTO) not in ("", AUTO):
+            elif getattr(store.config, "memory_path", AUTO) not in ("", AUTO) and not self.access.confined:
                 self._check_path_exists(
                     store.name, store.config.memory_path, child(place, "config", "memory_path")
                 )
@@ -425,10 +425,16 @@ class GraphReader(NodeReader):
 
         A path that is refused counts as existing, so that it is reported once."""
         try:
-            return self.access.find(path, self.folder) is not None
+            found = self.access.find(path, self.folder)
+            if found is None and self.access.confined:
+                raise OutsideFolderError(None)  # a text does not learn which of the two it is
+            return found is not None
         except OutsideFolderError as outside:
             message = f"the memory '{name}' cannot read '{path}': {outside}"
-            self.report.error("outside-folder", message, at, outside.hint)
+            if self.access.confined:
+                self.report.error("not-allowed", describe_refused_file(path), at, outside.hint)
+            else:
+                self.report.error("outside-folder", message, at, outside.hint)
             return True
 
 

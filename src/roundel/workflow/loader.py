@@ -34,6 +34,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
@@ -42,6 +43,7 @@ from roundel.workflow.document import (
     FileAccess,
     Located,
     OutsideFolderError,
+    describe_refused_file,
     read_file,
     read_text,
     resolve_folders,
@@ -54,6 +56,7 @@ from roundel.workflow.limits import Breaker
 from roundel.workflow.memory_config import MemorySettings
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeTypes
+from roundel.workflow.policy import find_refusals, locate_refusal
 from roundel.workflow.secret_finder import SecretFinder, mask_graph
 from roundel.workflow.tool_source import ToolSource
 from roundel.workflow.variables import read_dotenv, substitute
@@ -62,6 +65,7 @@ MAX_FILE_DEPTH: Final = 32
 MAX_FILES: Final = 1000
 """Uses of subgraph files in one workflow. Depth alone is no bound: ten files that each use the next one
 twice are a thousand graphs."""
+_NO_VARIABLE: Final = "add it to `vars`; the operator allows others under 'environment' of the allow-list"
 
 
 class WorkflowFile(Struct, frozen=True, omit_defaults=True):
@@ -185,11 +189,13 @@ def examine(
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> tuple[Workflow | None, Report]:
     """Loads the workflow of a file. Returns it, or None if there are errors, together with the report.
 
-    `allow_paths` are further folders whose files the workflow may name (docs/decisions/0012)."""
-    reading = read_workflow_file(source, types, variables, allow_paths)
+    `allow_paths` are further folders whose files the workflow may name (docs/decisions/0012). Under a policy
+    other than TRUSTED it may name only what that allows, and nothing is imported (docs/decisions/0034)."""
+    reading = read_workflow_file(source, types, variables, allow_paths, policy)
     return reading.workflow, reading.report
 
 
@@ -198,28 +204,46 @@ def read_workflow_file(
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> LoadResult:
     """Like `examine`, and returns the draft of a faulty workflow too."""
     path = Path(source)
-    report = Report(str(source), SecretFinder())
+    report = Report(str(source), _secret_finder(policy))
     root = read_file(path, report)
-    return _read_document(root, report, types, variables or {}, path, {}, allow_paths)
+    return _read_document(root, report, types, variables or {}, path, {}, allow_paths, policy)
 
 
 def examine_text(
-    text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+    text: str,
+    types: NodeTypes,
+    variables: Mapping[str, Any] | None = None,
+    name: str = "<text>",
+    policy: Policy = TRUSTED,
 ) -> tuple[Workflow | None, Report]:
     """Like `examine`, for a text without a file: no folder, so no `.env` and no functions beside it."""
-    reading = read_workflow_text(text, types, variables, name)
+    reading = read_workflow_text(text, types, variables, name, policy)
     return reading.workflow, reading.report
 
 
 def read_workflow_text(
-    text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+    text: str,
+    types: NodeTypes,
+    variables: Mapping[str, Any] | None = None,
+    name: str = "<text>",
+    policy: Policy = TRUSTED,
 ) -> LoadResult:
     """Like `examine_text`, and returns the draft of a faulty workflow too."""
-    report = Report(name, SecretFinder())
-    return _read_document(read_text(text, report), report, types, variables or {}, None, {}, ())
+    report = Report(name, _secret_finder(policy))
+    return _read_document(read_text(text, report), report, types, variables or {}, None, {}, (), policy)
+
+
+def _secret_finder(policy: Policy) -> SecretFinder:
+    """Under a policy, a text that happens to contain a value of the environment must not be told so: only
+    the variables that it may read count. What is shown is masked in any case."""
+    finder = SecretFinder(None if policy.trusted else policy.environment)
+    for name in policy.key_names:
+        finder.mark_secret(name)
+    return finder
 
 
 def from_mapping(
@@ -244,11 +268,12 @@ def examine_mapping(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
 ) -> tuple[Workflow | None, Report]:
     """Like `from_mapping`, but returns the report instead of raising."""
-    report = Report("<python>", SecretFinder())
+    report = Report("<python>", _secret_finder(policy))
     root = locate_or_report(value, report)
-    reading = _read_document(root, report, types, variables or {}, None, functions or {}, allow_paths)
+    reading = _read_document(root, report, types, variables or {}, None, functions or {}, allow_paths, policy)
     return reading.workflow, reading.report
 
 
@@ -260,14 +285,20 @@ def _read_document(
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
     allow_paths: AllowPaths,
+    policy: Policy,
 ) -> LoadResult:
     if root is None:
         return LoadResult(None, None, report)
+    if not policy.trusted:
+        # No folder: neither `.env` nor Python files beside it count, and stored runs of it do not read
+        # the file again.
+        path = None
     # Resolved, because FileAccess compares real paths: a main file reached through a link would
     # otherwise find its own subgraphs outside its folder.
     folder = path.resolve().parent if path else None
-    reader = WorkflowReader(report, types, FunctionFinder(functions, folder), folder, variables)
-    reader.access = FileAccess(folder, resolve_folders(allow_paths))
+    reader = WorkflowReader(report, types, policy.finder(functions, folder), folder, variables, policy)
+    if policy.trusted:
+        reader.access = FileAccess(folder, resolve_folders(allow_paths))
     if path is not None:
         reader.file_chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
@@ -287,9 +318,16 @@ class WorkflowReader(GraphReader):
         finder: FunctionFinder,
         folder: Path | None,
         variables: Mapping[str, Any],
+        policy: Policy = TRUSTED,
     ) -> None:
         super().__init__(report, types)
         self.finder = finder
+        self.policy = policy
+        self.is_trusted = policy.trusted
+        if not policy.trusted:
+            self.access = policy.access()
+        self.documents: dict[str, Located] = {}
+        """Under a policy: each file by its name in reports, to find where something refused stands."""
         self.folder = folder
         self.top_folder = folder
         """The folder of the main file; `folder` is that of the file that this reader reads."""
@@ -326,9 +364,17 @@ class WorkflowReader(GraphReader):
         for drafted in self.drafts[-1:]:
             assert isinstance(drafted, GraphDefinition)
             self.draft = self._workflow(drafted, settings, functions, file)
+            self._report_refusals(replace(self.draft, graph=drafted))
         if settings is INVALID or graph is INVALID:
             return None
         return self.draft
+
+    def _report_refusals(self, workflow: Workflow) -> None:
+        """Reports everything that the policy does not allow, at its place. The graph is the one before
+        secrets were masked in it."""
+        for refusal in find_refusals(workflow, self.policy, os.environ):
+            at = locate_refusal(refusal, self.documents.get(refusal.at.file))
+            self.report.add(at.diagnostic("error", "not-allowed", refusal.message, refusal.hint))
 
     def _workflow(
         self, graph: GraphDefinition, settings: Any, functions: Mapping[str, Callable[..., Any]], file: str
@@ -399,16 +445,21 @@ class WorkflowReader(GraphReader):
                     self.report.error("unknown-profile", f"there is no model profile '{other}'", place, hint)
 
     def _substitute_variables(self, at: Located) -> Located:
-        dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
+        trusted = self.policy.trusted
+        dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder and trusted else {}
+        environment = os.environ if trusted else self.policy.visible_environment(os.environ)
         # In a subgraph file, `self.vars` are the variables of the file that uses it. They come after the
         # file's own `vars` and before the environment.
-        inherited = {**os.environ, **self.vars}
-        resolved = substitute(at, self.report, self.variables, inherited, dotenv, self.secrets)
+        inherited = {**environment, **self.vars}
+        remedy = "" if trusted else _NO_VARIABLE
+        resolved = substitute(at, self.report, self.variables, inherited, dotenv, self.secrets, remedy)
         for name, value in (*self.variables.items(), *dotenv.items()):
             if self.secrets.is_secret(name):
                 # Also one that no placeholder uses: tools and Python functions may read it themselves.
                 self.secrets.variable(name, value)
         self.secrets.examine(resolved, self.report)
+        if not trusted:
+            self.documents[self.report.file] = resolved
         return resolved
 
     def _read_root(self, root: Located) -> Any:
@@ -436,6 +487,9 @@ class WorkflowReader(GraphReader):
         try:
             path = self._find_file(name)
         except OutsideFolderError as outside:
+            if self.access.confined:
+                self.report.error("not-allowed", describe_refused_file(name), at, outside.hint)
+                return INVALID
             message = f"the subgraph file '{name}' cannot be used: {outside}"
             self.report.error("outside-folder", message, at, outside.hint)
             return INVALID
@@ -458,6 +512,11 @@ class WorkflowReader(GraphReader):
         return self._read_subgraph_file(path)
 
     def _find_file(self, name: str) -> Path | None:
+        if self.access.confined:
+            found = self.access.find(name, None)
+            if found is None:
+                raise OutsideFolderError(None)  # a text does not learn whether it is missing or forbidden
+            return found.place
         folders = [folder for folder in (self.folder, self.top_folder, Path.cwd()) if folder is not None]
         # For subgraphs the working folder counts as outside unless the user allows it
         # (docs/decisions/0012). It is searched all the same: the error can then name the folder to
@@ -472,11 +531,12 @@ class WorkflowReader(GraphReader):
         # A report of its own, because a report has one file name. It is merged below even if the file
         # could not be read; what it says outside any node is then attributed to the node that uses the
         # file.
-        report = Report(os.path.relpath(path), self.secrets)
+        # Where the folders of the operator are is nothing that a text has to know.
+        report = Report(path.name if self.access.confined else os.path.relpath(path), self.secrets)
         root = read_file(path, report, self.texts)
         graph: Any = INVALID
         if root is not None:
-            other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
+            other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables, self.policy)
             other.top_folder, other.file_chain, other.vars = (
                 self.top_folder,
                 (*self.file_chain, path),
@@ -485,7 +545,7 @@ class WorkflowReader(GraphReader):
             # Shared, not copied: see the module docstring.
             other.files, other.models, other.tools = self.files, self.models, self.tools
             other.texts, other.access, other.names = self.texts, self.access, self.names
-            other.drafts = self.drafts
+            other.drafts, other.documents = self.drafts, self.documents
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

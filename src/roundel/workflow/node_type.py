@@ -42,7 +42,7 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
-def _no_models(_config: Any, _workflow: Any) -> tuple[str, ...]:
+def _no_models(_config: Any, _workflow: Any) -> tuple[Any, ...]:
     return ()
 
 
@@ -143,6 +143,14 @@ class NodeType(Struct, frozen=True, eq=False):
     function: Callable[[Any], str] = _no_function
     """The name of the Python function that it calls, from the config; empty for most types. The loader
     checks it."""
+
+    runs_code: Callable[[Any], bool] = _return_none
+    """Whether it runs code that arrives in messages, from the config. Under a policy that needs
+    `python_code` (allow_list.py)."""
+
+    endpoints: Callable[[Any, Any], tuple[Any, ...]] = _no_models
+    """Called as (config, workflow): the model profiles that it calls, if these are not simply the ones under
+    `models`: an agent may put an address of its own over that of a profile. A policy checks them."""
 
     examine: Callable[[Any, Any, Any], None] = _no_check
     """Called as (config, location, reader) while a file is read: checks that need the workflow around

@@ -150,6 +150,8 @@ class Processor(Struct, frozen=True, omit_defaults=True):
             ),
         )
 
+    __uses__: ClassVar[dict[str, str]] = {"function": "processor"}
+
     forms: ClassVar[dict[str, type[Struct]]] = {"regex_extract": RegexExtract, "function": FunctionRef}
 
     @classmethod

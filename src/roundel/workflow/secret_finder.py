@@ -21,7 +21,7 @@ name, since names are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +59,9 @@ class SecretFinder:
     """Collects the secrets of one workflow. The loader creates one, and the readers of all its files
     share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, searched: Collection[str] | None = None) -> None:
+        """`searched` are the environment variables whose values are searched for in a file; None means all
+        with the name of a secret."""
         self.found: dict[str, str] = {}
         """The secret values by reference name; they become `Workflow.secrets`."""
         self.masker = SecretMasker()
@@ -74,7 +76,7 @@ class SecretFinder:
         self._environment = {
             name: value
             for name, value in read_environment_secrets().items()
-            if len(value) >= MIN_SECRET_LENGTH
+            if len(value) >= MIN_SECRET_LENGTH and (searched is None or name in searched)
         }
         self._hidden_values: dict[int, Located] = {}
         """Locations whose value is never quoted, however short, by `id`. The values are the locations

@@ -258,6 +258,8 @@ class FunctionTool(Struct, frozen=True, omit_defaults=True):
             },
         )
 
+    __uses__: ClassVar[dict[str, str]] = {"name": "tool"}
+
     def __check__(self, at: Located, report: Report) -> bool:
         return _warn_if_disabled(self, "auto_fill", at, report)
 
@@ -446,17 +448,19 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
 
     def server(self) -> McpServer | None:
         """The MCP server that it declares; None for functions."""
-        config = self.config
-        if isinstance(config, RemoteTooling):
-            return McpServer(url=config.server, headers=config.headers, timeout=config.timeout)
-        if isinstance(config, LocalTooling):
-            return McpServer(
-                command=config.command,
-                args=config.args,
-                env=config.env,
-                cwd=config.cwd,
-                inherit_env=config.inherit_env,
-                startup_timeout=config.startup_timeout,
-                timeout=config.timeout,
-            )
-        return None
+        return None if isinstance(self.config, FunctionTooling) else make_server(self.config)
+
+
+def make_server(config: RemoteTooling | LocalTooling) -> McpServer:
+    """The MCP server of a tooling, in the form of the entries under `tools`."""
+    if isinstance(config, RemoteTooling):
+        return McpServer(url=config.server, headers=config.headers, timeout=config.timeout)
+    return McpServer(
+        command=config.command,
+        args=config.args,
+        env=config.env,
+        cwd=config.cwd,
+        inherit_env=config.inherit_env,
+        startup_timeout=config.startup_timeout,
+        timeout=config.timeout,
+    )

@@ -102,10 +102,12 @@ def substitute(
     environment: Mapping[str, Any] = _EMPTY,
     dotenv: Mapping[str, str] = _EMPTY,
     secrets: SecretFinder | None = None,
+    remedy: str = "",
 ) -> Located:
     """Substitutes the placeholders of a document; branches without any stay the same objects.
 
-    `secrets` collects the values of secret variables."""
+    `secrets` collects the values of secret variables. `remedy` says what to do about a variable without a
+    value, if it cannot simply be set."""
     own = root.value.get("vars") if isinstance(root.value, dict) else None
     variables = own.value if own is not None else None
     if not isinstance(variables, dict):
@@ -114,7 +116,9 @@ def substitute(
         variables = {}
     secrets = secrets or SecretFinder()
     declared = _unwrap_secrets(variables, secrets, report)
-    return _Substitution(report, secrets, declared, overrides, environment, dotenv).document(root, own)
+    substitution = _Substitution(report, secrets, declared, overrides, environment, dotenv)
+    substitution.remedy = remedy
+    return substitution.document(root, own)
 
 
 def _unwrap_secrets(
@@ -183,6 +187,7 @@ class _Substitution:
         stays one node."""
         self._extents: dict[int, tuple[int, int]] = {}
         self._added_size = 0
+        self.remedy = ""
         self._hints: dict[str, str] = {}
 
     def document(self, root: Located, own: Located | None) -> Located:
@@ -273,7 +278,7 @@ class _Substitution:
         self._report.error("unresolved-variable", f"${{{name}}} has no value", at, self._hints[name])
 
     def _suggestion(self, name: str) -> str:
-        ways = f"add it to `vars`, set the environment variable {name}, or pass --var {name}=…"
+        ways = self.remedy or f"add it to `vars`, set the environment variable {name}, or pass --var {name}=…"
         if len(self._hints) >= _MAX_SUGGESTIONS:
             return ways
         names = [
