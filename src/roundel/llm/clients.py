@@ -95,22 +95,34 @@ def http_client(headers: Mapping[str, str], lease: ResourceLease) -> Any:
     """The HTTP client for all profiles with the same headers, from the pool; None if the package is not
     installed.
 
-    The number of connections is not limited, so that no run waits for a connection of another."""
+    The number of connections is not limited, so that no run waits for a connection of another. Under a
+    policy, addresses are checked (addresses.py); proxies of the environment are not used then, since a proxy
+    would resolve the names again."""
     try:
         import httpx2
     except ImportError:
         return None  # the client library is missing as well, and its error says what to install
 
+    networks = lease.policy.networks_key
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=MAX_IDLE_CONNECTIONS)
+
     def make() -> Any:
         return httpx2.AsyncClient(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
+            limits=limits,
             timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT, pool=None),
             follow_redirects=True,
             verify=_ssl_context(),
             event_hooks={"request": [_add_headers_hook(headers)]} if headers else None,
+            transport=None if networks is None else _checked_transport(networks, limits),
         )
 
-    return lease.take(("http", *sorted(headers.items())), make, lambda client: client.aclose())
+    return lease.take(("http", networks, *sorted(headers.items())), make, lambda client: client.aclose())
+
+
+def _checked_transport(networks: tuple[str, ...], limits: Any) -> Any:
+    from roundel.llm.addresses import CheckedTransport
+
+    return CheckedTransport(networks, verify=_ssl_context(), limits=limits)
 
 
 @cache
@@ -166,7 +178,16 @@ async def _no_close(_client: object) -> None:
 def _lease_client(profile: Profile, secrets: SecretMasker, lease: ResourceLease, make: Callable[..., T]) -> T:
     provider, name = profile.provider_and_name
     provider = PROVIDER_ALIASES.get(provider, provider)
-    key = profile.api_key or _find_key(provider) or (NO_KEY if profile.base_url else "")
+    policy = lease.policy
+    bound = policy.bind(profile)
+    if bound is None:
+        raise NodeError(f"{provider}:{name} cannot be used: it is not allowed here")
+    profile = bound
+    if policy.trusted:
+        key = profile.api_key or _find_key(provider) or (NO_KEY if profile.base_url else "")
+    else:
+        # Never empty: the client libraries would look for a key in the environment themselves.
+        key = profile.api_key or NO_KEY
     # Registered before anything can fail or log.
     secrets.add(key)
     for header in profile.headers.values():
@@ -175,8 +196,8 @@ def _lease_client(profile: Profile, secrets: SecretMasker, lease: ResourceLease,
         http = http_client(profile.headers, lease)
         client = lease.take(
             # The key of the environment is part of the identity: it may change between two runs.
-            (make.__name__, key, msgspec.json.encode(profile)),
-            lambda: make(provider, name, profile, key, http),
+            (make.__name__, key, policy.networks_key, msgspec.json.encode(profile)),
+            lambda: make(provider, name, profile, key, http, not policy.trusted),
             _no_close,
         )
         mask_client_logs(secrets)
@@ -188,17 +209,19 @@ def _lease_client(profile: Profile, secrets: SecretMasker, lease: ResourceLease,
         raise NodeError(f"{provider}:{name} cannot be used: {reason}") from None
 
 
-def _make_model(provider: str, name: str, profile: Profile, key: str, http_client: Any) -> ClientModel:
+def _make_model(
+    provider: str, name: str, profile: Profile, key: str, http_client: Any, is_checked: bool
+) -> ClientModel:
     from pydantic_ai.models import infer_model
 
-    _, client = _make_provider(provider, name, profile, key, http_client)
+    _, client = _make_provider(provider, name, profile, key, http_client, is_checked)
     if provider == "openai":
         provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
     return infer_model(f"{provider}:{name}", lambda _name: client)
 
 
 def _make_provider(
-    provider: str, _name: str, profile: Profile, key: str, http_client: Any
+    provider: str, _name: str, profile: Profile, key: str, http_client: Any, is_checked: bool
 ) -> tuple[str, Any]:
     from pydantic_ai.providers import infer_provider_class
 
@@ -211,6 +234,8 @@ def _make_provider(
         raise NodeError(f"the provider '{provider}' takes no base_url")
     if profile.headers and "http_client" not in accepted:
         raise NodeError(f"the provider '{provider}' takes no headers")
+    if is_checked and profile.base_url and "http_client" not in accepted:
+        raise NodeError(f"the provider '{provider}' takes no base_url here: its address cannot be checked")
     client = kind(
         **{option: value for option, value in wanted.items() if option in accepted and value is not None}
     )

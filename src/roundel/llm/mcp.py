@@ -75,8 +75,11 @@ class McpConnection:
         timeout: float | None = None,
         name: str = "",
         secrets: SecretMasker | None = None,
+        networks: tuple[str, ...] | None = None,
     ) -> None:
+        """`networks` are the private networks that the server may be in; None checks no address."""
         self._server = server
+        self._networks = networks
         self._folder = folder
         self._prefix = prefix
         self._only = only
@@ -120,7 +123,9 @@ class McpConnection:
             raise NodeError(f"{self._errors.label} is closed: the process is about to end")
         if self._session is None or self._session.ended:
             require_mcp()
-            self._session = McpSession(self._server, self._folder, self._errors, self._session)
+            self._session = McpSession(
+                self._server, self._folder, self._errors, self._session, self._networks
+            )
         return self._session
 
     async def _call_once(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:

@@ -118,14 +118,17 @@ async def stdio_transport(
 
 @asynccontextmanager
 async def http_transport(
-    server: McpServer, on_status: Callable[[int], None]
+    server: McpServer, on_status: Callable[[int], None], networks: tuple[str, ...] | None = None
 ) -> AsyncIterator[TransportStreams]:
     """Connects by streamable HTTP. Reading has no time limit here, because each call has its own.
 
     `on_status` gets the status of each response. The package turns a 404 into a general error, and only
-    the status tells that the session is unknown."""
+    the status tells that the session is unknown. `networks` are the private networks that the server may be
+    in (addresses.py); None checks no address."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
+
+    from roundel.llm.addresses import CheckedTransport
 
     async def report_status(response: Response) -> None:
         on_status(response.status_code)
@@ -134,6 +137,7 @@ async def http_transport(
         headers=server.headers,
         timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=None),
         event_hooks={"response": [report_status]},
+        transport=None if networks is None else CheckedTransport(networks),
     )
     async with (
         client,
@@ -328,13 +332,19 @@ class McpSession:
     session never starts again."""
 
     def __init__(
-        self, server: McpServer, folder: Path | None, errors: McpErrors, previous: McpSession | None
+        self,
+        server: McpServer,
+        folder: Path | None,
+        errors: McpErrors,
+        previous: McpSession | None,
+        networks: tuple[str, ...] | None = None,
     ) -> None:
         import anyio
 
         self.ended = False
         self._server = server
         self._folder = folder
+        self._networks = networks
         self._errors = errors
         self._tail = StderrTail(errors.clean)
         self._status = 0
@@ -466,7 +476,7 @@ class McpSession:
 
     def _transport(self) -> Any:
         if self._server.url:
-            return http_transport(self._server, self._note_status)
+            return http_transport(self._server, self._note_status, self._networks)
         return stdio_transport(self._server, self._folder, self._tail, self._note_end)
 
     def _note_status(self, status: int) -> None:

@@ -126,7 +126,7 @@ RETRYABLE_ERRORS = frozenset(
 )
 RATE_LIMITED = 429
 TIMEOUTS = frozenset({"TimeoutError", "TimeoutException", "APITimeoutError", "LateAnswer"})
-FINAL_ERRORS = frozenset({"ContentFilterError"})
+FINAL_ERRORS = frozenset({"ContentFilterError", "RefusedAddressError"})
 
 
 class ModelEndpoint(Protocol):
@@ -313,6 +313,10 @@ class Models:
         provider = profile.provider_and_name[0]
         if provider in PROVIDERS or provider in PROVIDER_ALIASES:
             return None
+        bound = self._lease.policy.bind(profile)
+        if bound is None:
+            return None  # the error of the built-in providers says that it is not allowed
+        profile = bound
         self._secrets.add(profile.api_key)
         for header in profile.headers.values():
             self._secrets.add_header(header)

@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
+from roundel.workflow.allow_list import TRUSTED, Policy
+
 T = TypeVar("T")
 IDLE_SECONDS = 60.0
 logger = logging.getLogger("roundel")
@@ -53,8 +55,8 @@ class ResourcePool:
     def __len__(self) -> int:
         return len(self._resources)
 
-    def lease(self) -> ResourceLease:
-        return ResourceLease(self)
+    def lease(self, policy: Policy = TRUSTED) -> ResourceLease:
+        return ResourceLease(self, policy)
 
     def _take(self, key: Hashable, make: Callable[[], T], close: Callable[[T], Awaitable[object]]) -> T:
         resource = self._resources.get(key)
@@ -140,8 +142,10 @@ class ResourceLease:
 
     It counts each resource once, however often the run takes it, so a run cannot leak a count."""
 
-    def __init__(self, pool: ResourcePool) -> None:
+    def __init__(self, pool: ResourcePool, policy: Policy = TRUSTED) -> None:
         self._pool = pool
+        self.policy = policy
+        """What the run may connect to. Whoever opens a connection gets the lease, so the policy is here."""
         self._keys: dict[Hashable, Any] = {}
 
     def take(self, key: Hashable, make: Callable[[], T], close: Callable[[T], Awaitable[object]]) -> T:

@@ -152,21 +152,28 @@ class Tools:
         self, server: McpServer, source: ToolSource, name: str, lease: ResourceLease
     ) -> McpConnection:
         require_mcp()
+        policy = lease.policy
+        allowed = policy.find_server(server)
+        if allowed is None:
+            raise NodeError(f"the MCP server '{name or server.command or server.url}' is not allowed here")
 
         def connect() -> McpConnection:
             return McpConnection(
-                server,
+                allowed,
                 self._folder,
                 prefix=source.prefix,
                 only=source.only,
                 timeout=source.timeout,
                 name=name,
                 secrets=self._secrets,
+                networks=policy.networks_key,
             )
 
         # The key contains the program, its arguments, its environment and its headers: runs share a
         # server only if they have the same secrets for it.
-        options = msgspec.json.encode((server, source.prefix, source.only, source.timeout, name))
+        options = msgspec.json.encode(
+            (allowed, source.prefix, source.only, source.timeout, name, policy.networks_key)
+        )
         return lease.take(("mcp", self._folder, options), connect, McpConnection.close)
 
 
