@@ -59,6 +59,7 @@ from roundel.workflow.fields import SourceLocation
 from roundel.workflow.functions import Function, FunctionFinder, FunctionKind, wrap_errors
 from roundel.workflow.graph import MiddlewareUse, Retry
 from roundel.workflow.message import Message
+from roundel.workflow.policy import check_policy
 from roundel.workflow.processor import apply_result
 from roundel.workflow.secrets import SecretMasker
 
@@ -294,7 +295,13 @@ class PreparedPlan(Struct, frozen=True):
 
 def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
     """Makes a plan ready to be executed. WorkflowError with everything that is missing, not only the
-    first."""
+    first, or with everything that the policy of the engine does not allow: nothing is imported then.
+
+    Runs that start and runs that are resumed both pass here, so a stored run obeys the policy of the engine
+    that resumes it, whatever it was started under."""
+    refused = check_policy(plan.workflow, services.policy)
+    if refused:
+        raise WorkflowError(services.secrets.mask_value(refused))
     report = Report()
     behaviours = [
         _prepare_or_report(report, node.node.at, _prepare_node, node, services) for node in plan.sites

@@ -77,6 +77,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import script_from
 from roundel.nodes.loading import Source
+from roundel.workflow.allow_list import TRUSTED, Policy
 
 REQUEST_SECONDS = 10.0
 """How long the owner of a run has to settle a control request."""
@@ -105,8 +106,16 @@ class LocalEngine:
     """Executes runs in this process; satisfies `Engine`. The store is opened when a run needs it: one that
     is not stored needs none."""
 
-    def __init__(self, open_store: Callable[[], Store], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        *,
+        clock: Callable[[], float] = time.time,
+        policy: Policy = TRUSTED,
+    ) -> None:
         self._open_store, self._clock = open_store, clock
+        self._policy = policy
+        """What all runs may use that this engine executes, also those that it resumes."""
         self._executions: dict[str, _Execution] = {}
         self._failures: dict[str, BaseException] = {}
         """The exceptions of executions that nobody waited for, by run, until somebody asks for the
@@ -173,6 +182,7 @@ class LocalEngine:
                 recorder=attachment.recorder,
                 run_id=run_id,
                 clock=self._clock,
+                policy=self._policy,
             )
 
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.nodes.user_code import ProgressReporter, progress_reporter, valid_unicode
 from roundel.plan.graph import Plan
+from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.message import Message
 
 WORKSPACES = Path(".roundel", "work")
@@ -62,6 +64,7 @@ class LocalRun:
         run_id: str = "",
         folder: Path | None = None,
         clock: Callable[[], float] = time.time,
+        policy: Policy = TRUSTED,
     ) -> None:
         self.plan, self.script = plan, script
         self.run_id = run_id or new_run_id()
@@ -75,6 +78,7 @@ class LocalRun:
             folder=folder or WORKSPACES,
             record=recorder,
             say=self._publish_tokens,
+            policy=policy,
         )
         ready = prepare(plan, services)
         # Memory is the last middleware, so that it stores messages as the others have changed them.
@@ -220,6 +224,11 @@ class LocalRun:
         self._middleware.begin()
         driver.start()
         progress_reporter.set(ProgressReporter(self._publish_progress))
+        environment = self._services.policy.program_environment(os.environ)
+        if environment is not None:
+            from roundel.nodes.python import program_environment
+
+            program_environment.set(environment)
         if self._interrupted:  # before the task began, when the driver had nothing to cancel
             driver.interrupt(self._interrupted)
         commands = begin()

@@ -25,7 +25,8 @@ from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedMod
 from roundel.nodes.services import MemoryReader, Model, NodeError, StreamCallback, Toolbox
 from roundel.nodes.user_code import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
-from roundel.workflow.functions import FunctionError, FunctionFinder, format_exception
+from roundel.workflow.allow_list import TRUSTED, Policy
+from roundel.workflow.functions import FunctionError, format_exception
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import SecretMasker, StreamMasker
 
@@ -52,17 +53,21 @@ class NodeServices:
         folder: Path,
         record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
+        policy: Policy = TRUSTED,
     ) -> None:
         # Replaced when the run starts: only then the time of its last fact is known
         # (LocalRun._set_clock).
         self.now = clock
         self.run_id = run_id
+        self.policy = policy
+        """What the run may use; `prepare` checks the plan against it, and clients connect under it."""
         self.script = script
         self.secrets = secrets_of(plan)
         workflow = plan.workflow
-        workflow_folder = Path(workflow.file).resolve().parent if workflow.file else None
+        has_folder = workflow.file and policy.trusted
+        workflow_folder = Path(workflow.file).resolve().parent if has_folder else None
         self._plan, self._workflow, self._workflow_folder = plan, workflow, workflow_folder
-        self.finder = FunctionFinder(workflow.functions, workflow_folder)
+        self.finder = policy.finder(workflow.functions, workflow_folder)
         self.folder = folder
         self._recorder = record
         self._publish_text = say
@@ -78,7 +83,7 @@ class NodeServices:
         if self._lease is None:
             from roundel.llm.resource_pool import current_pool
 
-            self._lease = current_pool().lease()
+            self._lease = current_pool().lease(self.policy)
         return self._lease
 
     def workspace(self) -> Path:
@@ -125,7 +130,9 @@ class NodeServices:
             from roundel.memory.run_memory import RunMemory
 
             lease = self.lease if self.script is None else None
-            self._memory = RunMemory(self._plan, self.secrets, self._current_time, lease=lease)
+            # A run that was started without a policy has other rights stored with it.
+            access = self._workflow.access if self.policy.trusted else self.policy.access()
+            self._memory = RunMemory(self._plan, self.secrets, self._current_time, lease=lease, access=access)
         return self._memory
 
     def _current_time(self) -> float:

@@ -21,6 +21,7 @@ from roundel.memory.store import Shelf
 from roundel.nodes import subgraph
 from roundel.nodes.agent_config import MemoryUse
 from roundel.plan.graph import GraphPlan, Plan
+from roundel.workflow.document import FileAccess
 from roundel.workflow.graph import Node, workflow_name
 from roundel.workflow.memory_config import (
     AUTO,
@@ -83,7 +84,7 @@ def escape_name(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
-def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
+def shelf_of(use: MemoryBinding, group: str, access: FileAccess) -> Shelf | None:
     """The shelf of a memory for a group; None for working and long-term memory without a group, which do
     not exist."""
     attachment, config = use.attachment, use.attachment.config
@@ -91,19 +92,23 @@ def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
         return Shelf(group, WORKING if isinstance(config, WorkingMemory) else LONG_TERM) if group else None
     if isinstance(config, FileMemory):
         # Files are the same for all groups, so they are read and embedded once.
-        return Shelf("", FILES_PREFIX + _index_name(config, attachment.folder))
+        return Shelf("", FILES_PREFIX + _index_name(config, attachment.folder, access))
     path = config.memory_path
     if path and path != AUTO:
         return Shelf(group, PATH_PREFIX + posixpath.normpath(path))
     return Shelf(group, f"{NAME_PREFIX}{use.owner}/{escape_name(attachment.name)}")
 
 
-def _index_name(config: FileMemory, folder: Path | None) -> str:
+def _index_name(config: FileMemory, folder: Path | None, access: FileAccess) -> str:
     """A name from the resolved places of the files: the same relative path may mean another file
-    elsewhere."""
-    beside = folder or Path.cwd()
-    places = [
-        display_path(find_path(source.path, folder) or beside / source.path) for source in config.file_sources
-    ]
-    encoded = msgspec.json.encode((places, config.file_sources))
+    elsewhere. Under a policy it depends on the allowed folders, and nothing else is looked at."""
+    if access.confined:
+        encoded = msgspec.json.encode((list(map(display_path, access.allowed)), config.file_sources))
+    else:
+        beside = folder or Path.cwd()
+        places = [
+            display_path(find_path(source.path, folder) or beside / source.path)
+            for source in config.file_sources
+        ]
+        encoded = msgspec.json.encode((places, config.file_sources))
     return hashlib.blake2b(encoded, digest_size=12).hexdigest()

@@ -31,6 +31,7 @@ from roundel.memory.store import Item, MemoryStore, Shelf
 from roundel.nodes.agent_config import Config
 from roundel.nodes.middleware import Middleware, Visit
 from roundel.plan.graph import Plan
+from roundel.workflow.document import FileAccess
 from roundel.workflow.graph import Node
 from roundel.workflow.memory_config import (
     WORKING,
@@ -205,12 +206,19 @@ class RunMemory:
     and texts are found by their words."""
 
     def __init__(
-        self, plan: Plan, secrets: SecretMasker, clock: Callable[[], float], *, lease: ResourceLease | None
+        self,
+        plan: Plan,
+        secrets: SecretMasker,
+        clock: Callable[[], float],
+        *,
+        lease: ResourceLease | None,
+        access: FileAccess | None = None,
     ) -> None:
         self.now = clock
         self.mask = secrets.mask
         self.settings = plan.workflow.memory
         self._workflow, self._secrets, self._lease = plan.workflow, secrets, lease
+        self._access = plan.workflow.access if access is None else access
         self._plan = plan  # keeps the nodes alive, since `_uses` has their identities as keys
         self._uses = bind_memories(plan)
         self._memories: MemoryStore | None = None
@@ -237,7 +245,7 @@ class RunMemory:
         return self._uses.get(id(node), ())
 
     def shelf(self, use: MemoryBinding) -> Shelf | None:
-        return shelf_of(use, self.group)
+        return shelf_of(use, self.group, self._access)
 
     def recall(self, node: Node) -> AgentMemoryReader:
         """The reader of an agent. Without a group, working and long-term memory are empty."""
@@ -256,7 +264,7 @@ class RunMemory:
         if shelf not in self._shared:
             config, folder = use.attachment.config, use.attachment.folder
             files = isinstance(config, FileMemory)
-            access = self._workflow.access
+            access = self._access
             self._shared[shelf] = SharedSources(
                 FileIndex(config, folder, shelf, access, self.mask) if files else None, access
             )
