@@ -39,6 +39,9 @@ clock again, and `on_time` records what is due by then. An answer counts if its 
 deadline, however late the host gets to it; after the deadline it is dropped, whether or not the host has
 noticed yet.
 
+*Draining.* A host that shuts down hands its runs back: effects in flight finish and are recorded, effects
+that follow are not started, and no status changes. The next host finds them in the state.
+
 *Addresses identify effects.* At most one effect is in flight at an address. A result that arrives after
 its effect was cancelled is dropped by the host, since the effect is not in `in_flight` any more.
 
@@ -305,6 +308,9 @@ class HostCore:
         """The tokens of requests that the next commit settles."""
         self._damage: _Damage | None = None
         self._since_yield = 0
+        self.is_draining = False
+        """Calls in flight finish, and no other effect starts: the run is about to be handed back. What is not
+        started stays in the state, from where the next host starts it."""
 
     # What the host reports.
 
@@ -429,7 +435,7 @@ class HostCore:
         It does nothing that `on_result` and `next` do not do. It exists because nearly every step of a
         run that has one agent at a time takes this path, and a queue and a decision for each step would
         cost as much as the kernel does."""
-        if self._requests or self._results:
+        if self._requests or self._results or self.is_draining:
             self.on_result(fact, address)
             return None
         log, in_flight = self._log, self.in_flight
@@ -476,6 +482,8 @@ class HostCore:
         if log.has_uncommitted:
             return Action.COMMIT  # write ahead: the fact that caused this effect has to be durable
         self._commands.popleft()
+        if self.is_draining:
+            return None
         if command.__class__ is Ask and not self._may_ask(command):
             return None
         self.in_flight[command.address] = command
@@ -501,6 +509,8 @@ class HostCore:
         state = self._log.state
         if state.over or not (self.in_flight or self.questions):
             return Action.IDLE
+        if self.is_draining:
+            return Action.WAIT if self.in_flight.keys() - self.questions else Action.IDLE
         if self.in_flight.keys() <= self.questions:
             # Only people can continue the run. That is a fact of its own, so that the stored status is
             # `waiting`.

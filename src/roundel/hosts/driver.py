@@ -16,6 +16,10 @@ and the run does not continue before the request is committed.
 TIMER_SLICE seconds: the time of a timer stands still while the machine is suspended. What is due is
 applied like a request, by a task of its own if the driver awaits a call in place.
 
+*Handing back.* A server that shuts down lets the calls in flight finish and starts nothing new (`drain`).
+What has not finished in time is cancelled without a fact (`hand_back`): the run stays `running`, without an
+owner, and the next host makes these calls again.
+
 *How a run ends early.* Three things cancel the driver's task: an interrupt (`interrupt`), a stop
 request, and the loss of the run to another process (`on_lost`). The task belongs to the driver alone, so
 every cancellation of it is one of these, or a cancellation by the caller of the run, which LocalEngine
@@ -84,6 +88,8 @@ class Driver:
         """The reason of a stop request; None if there was none."""
         self._stopping = False
         """`stop` has begun; what would cancel the run now comes too late."""
+        self._handed_back = False
+        """The run is left as it is: nothing more is recorded."""
         self._lost_error: Exception | None = None
         """Why this process must not, or cannot, write the run any more; the first reason counts."""
         self._timer: asyncio.TimerHandle | None = None
@@ -354,6 +360,16 @@ class Driver:
             self._interrupted = reason
             self._cancel()
 
+    def drain(self) -> None:
+        """Starts nothing new, so that the run becomes idle when the calls in flight have finished."""
+        self._core.is_draining = True
+        self._wake.set()
+
+    def hand_back(self) -> None:
+        """Cancels what is still in flight, and leaves the run as it is."""
+        self._handed_back = True
+        self._cancel()
+
     def on_lost(self, error: Exception) -> None:
         """Ends the run here: it belongs to another process now, or cannot be written or controlled any
         more. Nothing more is written: a fence or the failing store would refuse it."""
@@ -397,6 +413,10 @@ class Driver:
             # The tasks have ended by now, so none of them records anything behind the last fact below.
             if self._lost_error is not None:
                 raise self._lost_error from None
+            if self._handed_back and self._log.journal is not None:
+                if self._log.has_uncommitted and self._log.damage is None:
+                    await self._commit()
+                return
             if self._log.journal is None and self.abandon():
                 return
             await self._rebuild()

@@ -167,5 +167,9 @@ class Engine(Protocol):
     def knows(self, run_id: str) -> bool:
         """Whether this engine executes the run, or has the result of one that is not stored."""
 
+    async def release(self, seconds: float) -> None:
+        """Hands the runs that are executed here back, so that other processes can resume them: calls in
+        flight may finish for some seconds, and no status changes."""
+
     async def close(self) -> None:
         """Stops the runs that are still executed here, and waits until they have ended."""

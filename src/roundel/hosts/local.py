@@ -476,6 +476,21 @@ class LocalEngine:
             return Inspection(run.plan, run.state)
         return await open_run(self.store, run_id)
 
+    async def release(self, seconds: float) -> None:
+        """Hands all runs that are executed here back to the store, for other processes to resume: calls in
+        flight may finish for some seconds, and no status changes. A run that is not stored is stopped."""
+        executions = [one for one in self._executions.values() if not one.task.done()]
+        if not executions:
+            return
+        for execution in executions:
+            execution.run.drain()
+        tasks = [execution.task for execution in executions]
+        await asyncio.wait(tasks, timeout=seconds)
+        for execution in executions:
+            if not execution.task.done():
+                execution.run.hand_back()
+        await asyncio.wait(tasks)
+
     async def close(self) -> None:
         """Stops all runs that are executed here, one after the other, and waits for each: a cancellation
         ends a run as stopped, which has to be written."""

@@ -259,6 +259,14 @@ class LocalRun:
         self._interrupted = self._interrupted or reason
         self._driver.interrupt(self._interrupted)
 
+    def drain(self) -> None:
+        """Lets the calls in flight finish, and starts nothing new."""
+        self._driver.drain()
+
+    def hand_back(self) -> None:
+        """Ends the execution at once, without a change of the run's status."""
+        self._driver.hand_back()
+
     async def request(self, request: RunRequest) -> str:
         """Returns when the request is applied and durable: empty, or the reason why it was refused."""
         return await self._driver.request(request)

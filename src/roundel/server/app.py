@@ -1,0 +1,58 @@
+"""The application: all routes behind one guard, and what begins and ends with the server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+
+from roundel.llm.resource_pool import close_pool
+from roundel.server.context import ServerContext, ServerSettings
+from roundel.server.problems import add_handlers
+from roundel.server.routes import events, runs
+from roundel.server.security import LOOPBACK, RequestGuard
+from roundel.server.supervisor import Supervisor
+
+VERSION = "1"
+
+
+def create_app(context: ServerContext) -> FastAPI:
+    """The application of a server. The caller owns the store and closes it."""
+    settings = context.settings
+    app = FastAPI(
+        title="Roundel",
+        version=VERSION,
+        description="Runs loops of agents that always end.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+    )
+    app.state.context = context
+    for module in (runs, events):
+        app.include_router(module.router)
+    add_handlers(app)
+    app.add_middleware(RequestGuard, hosts=_hosts(settings), behind_tls=settings.behind_tls)
+    return app
+
+
+def _hosts(settings: ServerSettings) -> tuple[str, ...]:
+    return (*LOOPBACK, settings.host, *settings.names)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    context: ServerContext = app.state.context
+    supervisor = Supervisor(context)
+    await supervisor.start()
+    context.is_ready = True
+    try:
+        yield
+    finally:
+        context.is_ready = False
+        await supervisor.stop()
+        await context.release()
+        await context.close()
+        await close_pool()

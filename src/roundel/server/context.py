@@ -1,0 +1,186 @@
+"""What the routes share: the runs, the event hub, who calls, the policy of the operator, and the audit log.
+
+`caller(role)` is the dependency of every route: it authenticates the request and checks the role. Nothing
+else of a request decides what the caller may do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import APIKeyCookie, HTTPBearer
+from msgspec import Struct
+
+from roundel.hosts.engine import Attachment
+from roundel.journal.documents import DocumentStore
+from roundel.journal.store import RunRow
+from roundel.kernel.events import Event
+from roundel.nodes.middleware import Middleware
+from roundel.runs.runs import Runs
+from roundel.server.feed import EventHub
+from roundel.server.identity import Identities, Principal, Role
+from roundel.server.problems import Problem, not_found
+from roundel.server.security import UNSAFE
+from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.policy import Policy, check_policy
+
+COOKIE = "roundel_session"
+SECURE_COOKIE = f"__Host-{COOKIE}"
+"""Its name under TLS: browsers accept it from this host alone, and never without TLS."""
+AUDIT = "audit"
+
+
+class ServerSettings(Struct, frozen=True):
+    """How a server was started. `roundel serve` creates it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    names: tuple[str, ...] = ()
+    """Further names under which it is reached, for the Host header."""
+    behind_tls: bool = False
+    policy: Policy = Policy()
+    max_active_runs: int = 200
+    """Runs that may be executed at the same time; a start beyond it is refused with 429."""
+    shutdown_seconds: float = 10.0
+    """How long calls in flight may take to finish when the server shuts down."""
+    demo: bool = False
+
+
+class ServerContext:
+    """One for each app, in `app.state.context`."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        documents: DocumentStore,
+        settings: ServerSettings,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.runs, self.documents, self.settings, self.clock = runs, documents, settings, clock
+        self.identities = Identities(documents, clock)
+        self.hub = EventHub(runs)
+        self.middleware: tuple[Middleware, ...] = ()
+        """Observes all runs that this server executes, such as metrics."""
+        self.started = clock()
+        self.is_ready = False
+        self._active: dict[str, asyncio.Task[None]] = {}
+
+    async def audit(self, caller: Principal | None, action: str, subject: str = "", **details: Any) -> None:
+        """Writes who did what to the audit log; before the action, so that nothing happens unseen."""
+        who = {"id": caller.id, "name": caller.name, "role": caller.role} if caller is not None else None
+        entry = {"time": self.clock(), "who": who, "action": action, "subject": subject, **details}
+        await self.documents.append(AUDIT, entry, author=caller.id if caller is not None else "")
+
+    # Executing runs.
+
+    def attachment(self) -> Attachment:
+        """What this server adds to each run that it executes."""
+        return Attachment(on_event=self._on_event, middleware=self.middleware)
+
+    def _on_event(self, event: Event) -> None:
+        if not event.seq:  # all others reach the hub by way of the store, when they are committed
+            self.hub.publish_transient(event)
+
+    @property
+    def active_runs(self) -> int:
+        return len(self._active)
+
+    def check_capacity(self) -> None:
+        """Refuses to execute one more run than the operator allows."""
+        if self.active_runs >= self.settings.max_active_runs:
+            detail = f"{self.active_runs} runs are executed already; try again later"
+            raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
+
+    def track(self, run_id: str) -> None:
+        """Counts a run that this server has begun to execute, until it is idle. Its errors are in the log of
+        the engine, and in the store."""
+        if run_id not in self._active:
+            self._active[run_id] = asyncio.create_task(self._wait(run_id))
+
+    async def _wait(self, run_id: str) -> None:
+        try:
+            with contextlib.suppress(Exception):
+                await self.runs.result(run_id)
+        finally:
+            self._active.pop(run_id, None)
+
+    async def check_allowed(self, run_id: str) -> None:
+        """WorkflowError if the policy does not allow what a stored run uses: it may have been started under
+        another one."""
+        plan = await self.runs.plan(run_id)
+        found = check_policy(plan.workflow, self.settings.policy)
+        if found:
+            raise WorkflowError(found)
+
+    async def release(self) -> None:
+        """Hands the runs back that this server executes, when it shuts down."""
+        await self.runs.engine.release(self.settings.shutdown_seconds)
+
+    async def close(self) -> None:
+        """Ends the streams, and stops counting."""
+        await self.hub.close()
+        tasks = list(self._active.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def visible_row(self, caller: Principal, run_id: str) -> RunRow:
+        """The row of a run that the caller may see. An id is complete here: the beginning of one could
+        belong to a run of another group."""
+        row = await self.runs.store.row(run_id)
+        if not caller.sees(row.group):
+            raise not_found()
+        return row
+
+
+def context_of(request: Request) -> ServerContext:
+    context: ServerContext = request.app.state.context
+    return context
+
+
+async def authenticate(request: Request) -> Principal | None:
+    """The caller, by the token of a program or the cookie of a browser; None if there is neither. A token
+    that is not valid is an error, also beside a valid cookie."""
+    identities = context_of(request).identities
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, credential = header.partition(" ")
+        principal = await identities.verify_token(credential.strip()) if scheme.lower() == "bearer" else None
+        if principal is None:
+            raise unauthenticated("the token is not valid, or has expired")
+        return principal
+    cookie = request.cookies.get(SECURE_COOKIE) or request.cookies.get(COOKIE)
+    return await identities.verify_session(cookie) if cookie else None
+
+
+def unauthenticated(detail: str = "") -> Problem:
+    return Problem(401, "unauthenticated", detail, headers={"www-authenticate": "Bearer"})
+
+
+# For the OpenAPI document only; `authenticate` reads the headers itself.
+_bearer = HTTPBearer(auto_error=False, scheme_name="token")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session")
+
+
+def caller(role: Role) -> Any:
+    """The dependency of a route that needs a role: the Principal of the request."""
+
+    async def check(
+        request: Request, _token: Annotated[Any, Depends(_bearer)], _session: Annotated[Any, Depends(_cookie)]
+    ) -> Principal:
+        principal = await authenticate(request)
+        if principal is None:
+            raise unauthenticated("a token or a session is needed")
+        if principal.by_cookie and request.method in UNSAFE and "origin" not in request.headers:
+            raise Problem(403, "forbidden", "a browser has to say where the request comes from (Origin)")
+        if not principal.may(role):
+            raise Problem(403, "forbidden", f"this takes the role {role}, and you are {principal.role}")
+        return principal
+
+    dependency: Callable[..., Coroutine[Any, Any, Principal]] = check
+    return Depends(dependency)

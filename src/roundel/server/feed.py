@@ -1,0 +1,218 @@
+"""Live events for any number of clients: each run is followed once, and each event is encoded once.
+
+A `RunFeed` follows one run in the store, whichever process executes it, and keeps the newest events encoded
+in a window. Each client has a position in it, and nothing else: no queue, so a client that does not read
+costs no memory. A client whose next event has left the window is told so (`behind`), and reads from the
+store until it has caught up. The run never waits for any of this: the feed reads what is committed.
+
+    window      the newest WINDOW_BYTES of encoded events, at least one
+    client      a number: the last event that it has got; nothing is missing, nothing comes twice
+    transient   text as it is written, progress: the newest few, for those who are there; a slow client
+                misses some
+
+A feed exists while it has clients. `EventHub` has all feeds of a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+
+from roundel.kernel.events import Event
+from roundel.runs.runs import Runs
+from roundel.server.sse import encode_notice, encode_sse
+
+WINDOW_BYTES = 4 * 1024 * 1024
+WRITE_BYTES = 256 * 1024
+"""The most bytes of one write to a client."""
+MAX_TRANSIENT = 256
+END = encode_notice("end")
+BEHIND = encode_notice("behind")
+
+
+class EventWindow:
+    """The newest encoded events, by position. Positions rise, and may have gaps."""
+
+    def __init__(self, after: int, limit: int = WINDOW_BYTES) -> None:
+        self.start = after
+        """Every event after this position is in the window."""
+        self._positions: list[int] = []
+        self._bodies: list[bytes] = []
+        self._limit, self._size = limit, 0
+
+    def append(self, position: int, body: bytes) -> None:
+        self._positions.append(position)
+        self._bodies.append(body)
+        self._size += len(body)
+        if self._size > self._limit:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Drops the oldest events. By half of the window, so that its lists are not moved for each event."""
+        drop = 0
+        while self._size > self._limit // 2 and drop < len(self._bodies) - 1:
+            self._size -= len(self._bodies[drop])
+            drop += 1
+        if drop:
+            self.start = self._positions[drop - 1]
+            del self._positions[:drop], self._bodies[:drop]
+
+    def after(self, position: int) -> Iterator[tuple[int, bytes]]:
+        """The events after a position, which must not be before `start`."""
+        for index in range(bisect_right(self._positions, position), len(self._positions)):
+            yield self._positions[index], self._bodies[index]
+
+
+class RunFeed:
+    """The live events of one run. `EventHub.stream` creates it for the first client."""
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        self._runs, self._run_id = runs, run_id
+        self._window: EventWindow | None = None
+        self._over = self._closed = False
+        self._error: Exception | None = None
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._transient: deque[tuple[int, bytes]] = deque(maxlen=MAX_TRANSIENT)
+        self._transients = 0
+        self.clients = 0
+        self.started = asyncio.ensure_future(self._start())
+        """Done when clients can read; fails if there is no such run."""
+
+    async def _start(self) -> None:
+        """Begins to follow the run where it is now. Clients read what was before from the store."""
+        seq = (await self._runs.inspect(self._run_id)).state.seq
+        self._window = EventWindow(seq)
+        self._task = asyncio.create_task(self._follow(seq), name=f"roundel-feed-{self._run_id}")
+
+    async def _follow(self, after: int) -> None:
+        assert self._window is not None
+        try:
+            async for event in self._runs.follow(self._run_id, after=after):
+                self._window.append(event.seq, encode_sse(event))
+                self._wake()
+            self._over = True
+        except Exception as error:  # the store is closed, or the run was deleted: clients learn of it
+            self._error = error
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wakes all clients that wait. Those that do not will look at the window anyway."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def publish_transient(self, event: Event) -> None:
+        self._transients += 1
+        self._transient.append((self._transients, encode_sse(event)))
+        self._wake()
+
+    async def stream(self, after: int) -> AsyncIterator[bytes]:
+        """The events after a number, each once and in order, until the run is over."""
+        window = self._window
+        assert window is not None
+        position, transient, told = after, self._transients, False
+        while True:
+            changed = self._changed  # before the look: what comes after it wakes this client
+            if position < window.start:
+                if told:
+                    yield BEHIND
+                async for reached, chunk in self._from_store(position, window):
+                    position = reached
+                    yield chunk
+            told = True
+            while True:
+                chunk, position = _gather(window, position)
+                chunk += b"".join(body for number, body in self._transient if number > transient)
+                transient = self._transients
+                if not chunk:
+                    break
+                yield chunk
+                if position < window.start:
+                    break
+            if position < window.start or changed is not self._changed:
+                continue
+            if self._error is not None or self._closed:
+                return
+            if self._over:
+                yield END
+                return
+            await changed.wait()
+
+    async def _from_store(self, position: int, window: EventWindow) -> AsyncIterator[tuple[int, bytes]]:
+        """What the window does not have any more, in writes of bounded size."""
+        parts: list[bytes] = []
+        size = 0
+        async for event in self._runs.follow(self._run_id, after=position, live=False):
+            parts.append(encode_sse(event))
+            size += len(parts[-1])
+            position = event.seq
+            if size >= WRITE_BYTES:
+                yield position, b"".join(parts)
+                parts, size = [], 0
+            if position >= window.start and size == 0:
+                return
+        if parts:
+            yield position, b"".join(parts)
+
+    async def close(self) -> None:
+        """Ends the streams of all clients; they may connect again, to another server."""
+        self._closed = True
+        self._wake()
+        tasks = [self.started, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _gather(window: EventWindow, position: int) -> tuple[bytes, int]:
+    """The next events of a client as one write, and its new position."""
+    parts: list[bytes] = []
+    size, reached = 0, position
+    for number, body in window.after(position):
+        parts.append(body)
+        size, reached = size + len(body), number
+        if size >= WRITE_BYTES:
+            break
+    return b"".join(parts), reached
+
+
+class EventHub:
+    """The feeds of a server, one for each run that somebody follows."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._feeds: dict[str, RunFeed] = {}
+
+    async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
+        """The events of a run for one client."""
+        feed = self._feeds.get(run_id)
+        if feed is None:
+            feed = self._feeds[run_id] = RunFeed(self._runs, run_id)
+        feed.clients += 1
+        try:
+            await asyncio.shield(feed.started)  # other clients may wait for it, too
+            async for chunk in feed.stream(after):
+                yield chunk
+        finally:
+            await self._leave(run_id, feed)
+
+    async def _leave(self, run_id: str, feed: RunFeed) -> None:
+        feed.clients -= 1
+        if not feed.clients and self._feeds.get(run_id) is feed:
+            del self._feeds[run_id]
+            await feed.close()
+
+    def publish_transient(self, event: Event) -> None:
+        """Passes on an event of a run that this process executes and that is not stored."""
+        feed = self._feeds.get(event.run_id)
+        if feed is not None:
+            feed.publish_transient(event)
+
+    async def close(self) -> None:
+        feeds, self._feeds = list(self._feeds.values()), {}
+        for feed in feeds:
+            with contextlib.suppress(Exception):
+                await feed.close()

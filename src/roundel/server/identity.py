@@ -1,0 +1,188 @@
+"""Who calls: tokens, sessions of browsers, roles and groups.
+
+A *token* is for programs: `rdl_ID_SECRET`, in the header `Authorization: Bearer`. A *session* is for
+browsers: a cookie that a token or a one-time code was exchanged for. Both are stored as SHA-256 digests of
+random secrets of 256 bits, so that a copy of the store signs nobody in; a slow hash would only help against
+guessable secrets, which these are not. Digests are compared in constant time, and a token is looked up by its
+id, which is no secret.
+
+A *role* contains the ones before it. A caller sees what belongs to their groups, and nothing else: for them
+all other runs and workflows do not exist.
+
+    viewer      reads runs, events and workflows
+    operator    starts saved workflows, answers, pauses, stops, retries, locks, unlocks, forks, debugs
+    author      saves workflows, and runs texts that are not saved
+    admin       manages tokens, reads the audit log and the metrics
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from roundel.journal.documents import Document, DocumentStore
+
+Role = Literal["viewer", "operator", "author", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+TOKENS, SESSIONS, CODES = "tokens", "sessions", "codes"
+"""Collections of documents."""
+SESSION_SECONDS = 12 * 3600.0
+CODE_SECONDS = 600.0
+TOKEN_PREFIX = "rdl_"
+MAX_CREDENTIAL = 200
+"""Characters of a credential. Longer ones are refused before anything is computed from them."""
+
+
+class Principal(Struct, frozen=True):
+    """The caller of a request. `Identities` creates it."""
+
+    id: str
+    """The id of the token, or of the token behind the session."""
+    name: str
+    role: Role
+    groups: tuple[str, ...] | None = None
+    """The groups whose runs and workflows the caller sees; None is all of them."""
+    by_cookie: bool = False
+    """A browser sent it by itself, so the origin of the request has to be checked."""
+
+    def may(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def sees(self, group: str) -> bool:
+        return self.groups is None or group in self.groups
+
+
+class TokenRecord(Struct, frozen=True, omit_defaults=True):
+    """A token or a session as it is stored."""
+
+    digest: str
+    name: str
+    role: Role
+    groups: tuple[str, ...] | None
+    created: float
+    expires: float | None = None
+    token: str = ""
+    """For a session: the id of the token that it was made with; revoking that ends it."""
+
+
+class IssuedToken(Struct, frozen=True):
+    """A new token. Its secret is shown once."""
+
+    id: str
+    secret: str
+    record: TokenRecord
+
+
+class Identities:
+    """Creates and verifies credentials. The documents are shared by all processes of a store."""
+
+    def __init__(self, documents: DocumentStore, clock: Callable[[], float] = time.time) -> None:
+        self._documents, self._clock = documents, clock
+
+    # Tokens.
+
+    async def create_token(
+        self,
+        name: str,
+        role: Role,
+        groups: Sequence[str] | None,
+        seconds: float | None = None,
+    ) -> IssuedToken:
+        """Creates a token; without `seconds` it does not expire."""
+        now = self._clock()
+        expires = None if seconds is None else now + seconds
+        record = TokenRecord("", name, role, None if groups is None else tuple(groups), now, expires)
+        return await self._issue(TOKENS, record, TOKEN_PREFIX)
+
+    async def _issue(self, collection: str, record: TokenRecord, prefix: str = "") -> IssuedToken:
+        key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        record = msgspec.structs.replace(record, digest=_digest(secret))
+        await self._documents.put(
+            collection, key, msgspec.to_builtins(record), expected=0, expires=record.expires
+        )
+        return IssuedToken(key, f"{prefix}{key}_{secret}", record)
+
+    async def tokens(self) -> list[tuple[str, TokenRecord]]:
+        found = await self._documents.list(TOKENS, limit=10_000)
+        return [(document.key, _record(document)) for document in found]
+
+    async def revoke(self, key: str) -> bool:
+        """Removes a token, and with it all its sessions; whether there was one."""
+        gone = await self._documents.delete(TOKENS, key)
+        for document in await self._documents.list(SESSIONS, limit=10_000):
+            if _record(document).token == key:
+                await self._documents.delete(SESSIONS, document.key)
+        return gone
+
+    async def verify_token(self, credential: str) -> Principal | None:
+        """The caller with this token; None if it is not valid."""
+        if not credential.startswith(TOKEN_PREFIX):
+            return None
+        return await self._verify(TOKENS, credential.removeprefix(TOKEN_PREFIX))
+
+    async def _verify(self, collection: str, credential: str) -> Principal | None:
+        key, _, secret = credential.partition("_")
+        if not key or not secret or len(credential) > MAX_CREDENTIAL or not credential.isascii():
+            return None
+        document = await self._documents.get(collection, key)
+        # A secret is compared in any case, so that the time does not tell whether the id exists.
+        record = _record(document) if document is not None else _NOBODY
+        if not hmac.compare_digest(_digest(secret), record.digest) or document is None:
+            return None
+        if record.expires is not None and record.expires <= self._clock():
+            return None
+        by_cookie = collection == SESSIONS
+        return Principal(record.token or key, record.name, record.role, record.groups, by_cookie)
+
+    # Sessions.
+
+    async def create_session(self, principal: Principal) -> IssuedToken:
+        """A session of a browser, which has the rights of the token that it was made with."""
+        now = self._clock()
+        record = TokenRecord(
+            "", principal.name, principal.role, principal.groups, now, now + SESSION_SECONDS, principal.id
+        )
+        return await self._issue(SESSIONS, record)
+
+    async def verify_session(self, credential: str) -> Principal | None:
+        return await self._verify(SESSIONS, credential)
+
+    async def end_session(self, credential: str) -> None:
+        await self._documents.delete(SESSIONS, credential.partition("_")[0])
+
+    async def create_code(self, name: str, role: Role = "admin") -> str:
+        """A code that one browser can exchange for a session, once, within some minutes."""
+        now = self._clock()
+        record = TokenRecord("", name, role, None, now, now + CODE_SECONDS)
+        return (await self._issue(CODES, record)).secret
+
+    async def redeem_code(self, code: str) -> Principal | None:
+        """The caller with this code, which is used up by it; None if it is not valid any more."""
+        principal = await self._verify(CODES, code)
+        # Of two browsers that send the same code, the one that deletes it wins.
+        if principal is None or not await self._documents.delete(CODES, code.partition("_")[0]):
+            return None
+        return principal
+
+    async def is_set_up(self) -> bool:
+        """Whether somebody could sign in from another machine: there is a token."""
+        return bool(await self._documents.list(TOKENS, limit=1))
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()
+
+
+def _record(document: Document) -> TokenRecord:
+    body: Any = document.body
+    return msgspec.convert(body, TokenRecord)
+
+
+_NOBODY = TokenRecord(_digest(""), "", "viewer", (), 0.0)

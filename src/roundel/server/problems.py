@@ -1,0 +1,142 @@
+"""Errors of the API: problem details of RFC 9457, each with a stable `type`.
+
+A route raises `Problem`, or lets an error of a lower layer pass: `problem_of` knows which problem it is.
+Whatever is not known there is a defect: the client gets `internal-error` with the id of the log entry that
+has the traceback, and no other detail.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from roundel.hosts.control import EditConflict, UnclearAnswer
+from roundel.journal.documents import DocumentConflict
+from roundel.journal.store import Busy, Gone, NoRun, StoreError
+from roundel.plan.overrides import LimitError
+from roundel.runs.lookup import AmbiguousRun
+from roundel.runs.runs import IdempotencyConflict
+from roundel.workflow.breakpoints import BreakpointError
+from roundel.workflow.diagnostics import WorkflowError
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:roundel:problem:"
+logger = logging.getLogger("roundel.server")
+
+TITLES = {
+    "bad-request": "The request is not valid",
+    "invalid-workflow": "The workflow has errors",
+    "unauthenticated": "Sign in first",
+    "forbidden": "This is not allowed",
+    "not-found": "There is no such thing here",
+    "method-not-allowed": "The resource has no such method",
+    "conflict": "The current state does not allow this",
+    "idempotency-conflict": "The idempotency key was used for another request",
+    "stale": "Somebody else has changed it",
+    "too-large": "The body is too large",
+    "unsupported-media-type": "The body has to be JSON",
+    "misdirected": "The server is not reached under this name",
+    "precondition-required": "Say which version you change",
+    "too-many-requests": "Too many requests",
+    "internal-error": "The server failed",
+    "unavailable": "The server is not ready",
+}
+"""The titles of all problems, by the last part of their type."""
+
+
+class Problem(Exception):
+    """An error that the client is told about. `name` is one of TITLES."""
+
+    def __init__(
+        self, status: int, name: str, detail: str = "", *, headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(detail or TITLES[name])
+        self.status, self.name, self.detail = status, name, detail
+        self.headers = headers or {}
+        self.more = more
+
+    def response(self) -> Response:
+        body = {
+            "type": TYPE_PREFIX + self.name,
+            "title": TITLES[self.name],
+            "status": self.status,
+            **({"detail": self.detail} if self.detail else {}),
+            **self.more,
+        }
+        encoded = msgspec.json.encode(body, enc_hook=str)
+        return Response(encoded, self.status, {**self.headers, "content-type": MEDIA_TYPE})
+
+
+def not_found(what: str = "") -> Problem:
+    """The answer for everything that does not exist, or that the caller may not see: it must not matter
+    which of the two it is."""
+    return Problem(404, "not-found", what)
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """The problem that an error of a lower layer is; None for a defect."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, (NoRun, AmbiguousRun)):
+        return not_found()
+    if isinstance(error, (EditConflict, DocumentConflict)):
+        return Problem(409, "stale", str(error))
+    if isinstance(error, IdempotencyConflict):
+        return Problem(409, "idempotency-conflict", str(error))
+    if isinstance(error, Busy):
+        return Problem(409, "conflict", str(error), headers={"retry-after": "1"})
+    if isinstance(error, (UnclearAnswer, LimitError, BreakpointError)):
+        return Problem(422, "bad-request", str(error))
+    if isinstance(error, Gone):
+        return Problem(503, "unavailable", str(error))
+    if isinstance(error, StoreError):
+        return Problem(409, "conflict", str(error))
+    if isinstance(error, WorkflowError):
+        found = [msgspec.to_builtins(diagnostic) for diagnostic in error.diagnostics]
+        return Problem(422, "invalid-workflow", str(error), diagnostics=found)
+    if isinstance(error, RequestValidationError):
+        return Problem(422, "bad-request", "the body or a parameter is not valid", errors=_errors(error))
+    if isinstance(error, HTTPException):
+        return _http_problem(error)
+    return None
+
+
+def _http_problem(error: HTTPException) -> Problem:
+    names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "unsupported-media-type"}
+    name = names.get(error.status_code, "bad-request")
+    detail = "" if error.status_code == 404 else str(error.detail)
+    return Problem(error.status_code, name, detail, headers=dict(error.headers or {}))
+
+
+def _errors(error: RequestValidationError) -> list[dict[str, Any]]:
+    """Where the request is wrong. Without the value, which may be a secret, or a megabyte."""
+    return [
+        {"location": [str(part) for part in found["loc"]], "message": str(found["msg"])[:300]}
+        for found in error.errors()[:20]
+    ]
+
+
+def internal_error(error: BaseException) -> Problem:
+    """The problem for a defect. The log has the traceback, under the id that the client gets."""
+    reference = os.urandom(6).hex()
+    logger.error("request failed (%s)", reference, exc_info=error)
+    return Problem(500, "internal-error", "the server's log has the reason", reference=reference)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Makes every error of the app a problem."""
+
+    async def handle(_request: Request, error: Exception) -> Response:
+        return (problem_of(error) or internal_error(error)).response()
+
+    for kind in (Problem, StoreError, WorkflowError, LimitError, BreakpointError, HTTPException):
+        app.add_exception_handler(kind, handle)
+    app.add_exception_handler(RequestValidationError, handle)
+    app.add_exception_handler(Exception, handle)
