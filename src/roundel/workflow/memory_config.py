@@ -12,7 +12,7 @@ by name (memory/namespaces.py).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta, Struct
 
@@ -419,14 +419,34 @@ class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
         return cls(name, config, SourceLocation(reader.report.file, at.line, at.column))
 
 
+_TEXT_ENCODINGS: Final = frozenset(
+    (
+        *("charmap", "cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "idna", "iso8859_1", "koi8_t"),
+        *("koi8_u", "mac_arabic", "mac_croatian", "mac_farsi", "mac_romanian", "palmos", "punycode"),
+        *("raw_unicode_escape", "undefined", "unicode_escape", "utf_8_sig"),
+    )
+)
+"""Encodings that no alias refers to."""
+_NO_TEXT_ENCODINGS: Final = frozenset(
+    (
+        *("base64_codec", "bz2_codec", "hex_codec", "mbcs", "quopri_codec", "rot_13", "uu_codec"),
+        "zlib_codec",
+    )
+)
+"""Codecs that do not turn bytes into text, and one that exists on Windows only."""
+
+
 def _is_encoding(name: str) -> bool:
-    try:
-        b"a".decode(name)
-    except UnicodeError:  # A known encoding, in which these bytes are not valid.
-        return True
-    except (LookupError, ValueError):
+    """Whether Python knows an encoding of texts by this name. Asking `codecs` would import the module of
+    whatever encoding a file names."""
+    from encodings import normalize_encoding
+    from encodings.aliases import aliases
+
+    if not name.isascii():
         return False
-    return True
+    normal = normalize_encoding(name).lower()
+    module = aliases.get(normal) or aliases.get(normal.replace(".", "_"), normal)
+    return module in _TEXT_ENCODINGS or (module in aliases.values() and module not in _NO_TEXT_ENCODINGS)
 
 
 def builtin_memory(name: str) -> MemoryDeclaration:
