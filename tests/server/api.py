@@ -19,6 +19,7 @@ import httpx2
 from fastapi import FastAPI
 
 from roundel.hosts.local import LocalEngine
+from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.registry import open_store
 from roundel.runs.runs import Runs
 from roundel.server.app import create_app
@@ -52,15 +53,16 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serving(
-    store: str = "memory:",
+    store: str = "",
     *,
     policy: Policy | None = None,
     clock: Callable[[], float] = time.time,
     **settings: Any,
 ) -> AsyncIterator[Server]:
-    """A server on a store, which begins and ends as with `roundel serve`."""
+    """A server on a store, which begins and ends as with `roundel serve`. Without a store, it has one of its
+    own in memory: `memory:` would be the same one for all tests of a process."""
     chosen = ServerSettings(policy=policy or Policy(), **settings)
-    opened = open_store(store)
+    opened = open_store(store) if store else InMemoryStore()
     engine = LocalEngine(lambda: opened, policy=chosen.policy)
     try:
         async with Runs(opened, engine=engine) as runs, contextlib.AsyncExitStack() as stack:

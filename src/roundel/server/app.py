@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
 from roundel.server.problems import add_handlers
-from roundel.server.routes import events, runs
+from roundel.server.routes import events, runs, workflows
 from roundel.server.security import LOOPBACK, RequestGuard
 from roundel.server.supervisor import Supervisor
 
@@ -31,7 +31,7 @@ def create_app(context: ServerContext) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
-    for module in (runs, events):
+    for module in (runs, events, workflows):
         app.include_router(module.router)
     add_handlers(app)
     app.add_middleware(RequestGuard, hosts=_hosts(settings), behind_tls=settings.behind_tls)
