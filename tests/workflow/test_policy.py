@@ -280,6 +280,33 @@ def test_missing_and_forbidden_files_are_told_apart_by_nothing(path: str, folder
         )
 
 
+def test_what_is_outside_is_not_even_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its existence either: the time that it takes would tell."""
+    (folder / "link").symlink_to("/etc")
+    (folder / "again").symlink_to("link")
+    policy, seen = operator(folder), []
+
+    def watch(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(path: Any, *rest: Any, **more: Any) -> Any:
+            seen.append(os.fspath(path))
+            return real(path, *rest, **more)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("stat", "lstat", "readlink", "open", "scandir", "listdir"):
+        watch(name)
+    for path in ("/etc/passwd", "link/passwd", "again/passwd", "../elsewhere/secret.yaml", "other.yaml"):
+        files = OBJECTS["file_source"][1]({"path": path})
+        subgraph = OBJECTS["graph_file"][1]({"path": path})
+        for workflow in (files, subgraph):
+            examine_mapping(workflow, TYPES, policy=policy)
+    assert str(folder / "other.yaml") in seen
+    above = {str(parent) for parent in (folder, *folder.parents)}
+    assert [path for path in seen if not path.startswith(str(folder)) and path not in above] == []
+
+
 @pytest.mark.parametrize("path", ["other.yaml", "./x/../other.yaml", "inside.yaml", "inner/up.yaml"])
 def test_files_in_an_allowed_folder_may_be_named(path: str, folder: Path) -> None:
     (folder / "inside.yaml").symlink_to("other.yaml")
