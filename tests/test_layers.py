@@ -26,7 +26,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "runs": CORE[: CORE.index("runs")],
     **dict.fromkeys(PYTHON, (*CORE, *PYTHON, "drawing")),
     "extend": (*CORE, *PYTHON),
-    "cli": (*CORE, *PYTHON, "drawing", "telemetry", "demo"),
+    "server": (*CORE, "drawing", "telemetry"),
+    "cli": (*CORE, *PYTHON, "drawing", "telemetry", "demo", "server"),
     "demo": (),
     "__init__": (*CORE, *PYTHON, "extend", "telemetry"),
     "__main__": ("cli",),
@@ -102,6 +103,13 @@ def test_modules_have_no_import_cycles() -> None:
 
     for name in sorted(graph):
         visit(name, ())
+
+
+def test_only_two_commands_use_the_server() -> None:
+    """It needs packages that are not installed with Roundel, and takes long to import."""
+    allowed = {"roundel.cli.serve", "roundel.cli.token"}
+    users = {name_of(path) for path in modules() for name in imports(path) if room_of(name) == "server"}
+    assert {name for name in users if room_of(name) != "server"} == allowed
 
 
 def test_only_the_journal_uses_sqlite() -> None:

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
 from roundel.server.problems import add_handlers
-from roundel.server.routes import events, runs, workflows
-from roundel.server.security import LOOPBACK, RequestGuard
+from roundel.server.routes import access, events, memory, runs, system, workflows
+from roundel.server.security import LOOPBACK, WILDCARDS, RequestGuard
 from roundel.server.supervisor import Supervisor
 
 VERSION = "1"
@@ -31,22 +31,23 @@ def create_app(context: ServerContext) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
-    for module in (runs, events, workflows):
+    for module in (runs, events, workflows, access, memory, system):
         app.include_router(module.router)
     add_handlers(app)
-    app.add_middleware(RequestGuard, hosts=_hosts(settings), behind_tls=settings.behind_tls)
+    app.add_middleware(RequestGuard, hosts=_hosts(settings))
     return app
 
 
 def _hosts(settings: ServerSettings) -> tuple[str, ...]:
-    return (*LOOPBACK, settings.host, *settings.names)
+    own = () if settings.host in WILDCARDS else (settings.host,)
+    return (*LOOPBACK, *own, *settings.names)
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServerContext = app.state.context
     supervisor = Supervisor(context)
-    await supervisor.start()
+    supervisor.start()
     context.is_ready = True
     try:
         yield

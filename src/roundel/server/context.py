@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
@@ -26,8 +26,12 @@ from roundel.server.feed import EventHub
 from roundel.server.identity import Identities, Principal, Role
 from roundel.server.problems import Problem, not_found
 from roundel.server.security import UNSAFE
+from roundel.server.sign_in import FailureLimiter
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.policy import Policy, check_policy
+
+if TYPE_CHECKING:
+    from roundel.telemetry.prometheus import Metrics
 
 COOKIE = "roundel_session"
 SECURE_COOKIE = f"__Host-{COOKIE}"
@@ -42,10 +46,11 @@ class ServerSettings(Struct, frozen=True):
     port: int = 8420
     names: tuple[str, ...] = ()
     """Further names under which it is reached, for the Host header."""
-    behind_tls: bool = False
     policy: Policy = Policy()
     max_active_runs: int = 200
     """Runs that may be executed at the same time; a start beyond it is refused with 429."""
+    max_streams: int = 1000
+    """Streams of events that may be open at the same time."""
     shutdown_seconds: float = 10.0
     """How long calls in flight may take to finish when the server shuts down."""
     demo: bool = False
@@ -63,12 +68,18 @@ class ServerContext:
     ) -> None:
         self.runs, self.documents, self.settings, self.clock = runs, documents, settings, clock
         self.identities = Identities(documents, clock)
-        self.hub = EventHub(runs)
-        self.middleware: tuple[Middleware, ...] = ()
-        """Observes all runs that this server executes, such as metrics."""
+        self.hub = EventHub(runs, settings.max_streams)
+        self.sign_ins = FailureLimiter()
+        self.metrics = create_metrics()
+        """The metrics of all runs that this server executes; None if their package is missing."""
+        self.middleware: tuple[Middleware, ...] = (self.metrics,) if self.metrics is not None else ()
+        """Observes all runs that this server executes."""
         self.started = clock()
         self.is_ready = False
         self._active: dict[str, asyncio.Task[None]] = {}
+        self._beginning: set[asyncio.Task[str]] = set()
+        """Starts and resumes that have not returned yet."""
+        self._closing = False
 
     async def audit(self, caller: Principal | None, action: str, subject: str = "", **details: Any) -> None:
         """Writes who did what to the audit log; before the action, so that nothing happens unseen."""
@@ -88,7 +99,7 @@ class ServerContext:
 
     @property
     def active_runs(self) -> int:
-        return len(self._active)
+        return len(self._active) + len(self._beginning)
 
     def check_capacity(self) -> None:
         """Refuses to execute one more run than the operator allows."""
@@ -96,7 +107,36 @@ class ServerContext:
             detail = f"{self.active_runs} runs are executed already; try again later"
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
-    def track(self, run_id: str) -> None:
+    async def execute(
+        self, begin: Callable[[], Coroutine[Any, Any, Any]], run_id: str = "", *, limited: bool = True
+    ) -> str:
+        """Starts a run, or continues the given one, and returns its id. `begin` returns when the run is
+        stored or the request is, while the run continues in the background.
+
+        Shielded: a request that is cancelled, because the server shuts down, would otherwise cancel a run
+        that is being resumed, and a run that is cancelled has been stopped."""
+        if self._closing:
+            raise Problem(503, "unavailable", "the server is shutting down", headers={"retry-after": "5"})
+        if limited:
+            self.check_capacity()
+        task = asyncio.create_task(self._begin(begin, run_id))
+        self._beginning.add(task)
+        task.add_done_callback(self._on_begun)
+        return await asyncio.shield(task)
+
+    async def _begin(self, begin: Callable[[], Coroutine[Any, Any, Any]], run_id: str) -> str:
+        found = await begin()
+        run_id = run_id or found
+        if self.runs.engine.knows(run_id):  # else another process executes it, or nobody has to
+            self._track(run_id)
+        return run_id
+
+    def _on_begun(self, task: asyncio.Task[str]) -> None:
+        self._beginning.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not read it
+
+    def _track(self, run_id: str) -> None:
         """Counts a run that this server has begun to execute, until it is idle. Its errors are in the log of
         the engine, and in the store."""
         if run_id not in self._active:
@@ -119,6 +159,9 @@ class ServerContext:
 
     async def release(self) -> None:
         """Hands the runs back that this server executes, when it shuts down."""
+        self._closing = True
+        if self._beginning:
+            await asyncio.wait(self._beginning)
         await self.runs.engine.release(self.settings.shutdown_seconds)
 
     async def close(self) -> None:
@@ -138,6 +181,14 @@ class ServerContext:
         return row
 
 
+def create_metrics() -> Metrics | None:
+    try:
+        from roundel.telemetry.prometheus import Metrics
+    except ImportError:  # the extra `prometheus` is not installed
+        return None
+    return Metrics()
+
+
 def context_of(request: Request) -> ServerContext:
     context: ServerContext = request.app.state.context
     return context
@@ -154,8 +205,23 @@ async def authenticate(request: Request) -> Principal | None:
         if principal is None:
             raise unauthenticated("the token is not valid, or has expired")
         return principal
-    cookie = request.cookies.get(SECURE_COOKIE) or request.cookies.get(COOKIE)
+    cookie = request.cookies.get(cookie_name(request))
     return await identities.verify_session(cookie) if cookie else None
+
+
+def cookie_name(request: Request) -> str:
+    """The name of the session's cookie. Under TLS only the one counts that nobody can set without it."""
+    return SECURE_COOKIE if request.url.scheme == "https" else COOKIE
+
+
+async def still_sees(request: Request, group: str | None) -> bool:
+    """Whether the caller of a request that takes long may still read it: the token may have been revoked, or
+    the session have ended. None stands for no group in particular."""
+    try:
+        principal = await authenticate(request)
+    except Problem:
+        return False
+    return principal is not None and (group is None or principal.sees(group))
 
 
 def unauthenticated(detail: str = "") -> Problem:

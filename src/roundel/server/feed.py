@@ -19,10 +19,12 @@ import asyncio
 import contextlib
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any
 
 from roundel.kernel.events import Event
 from roundel.runs.runs import Runs
+from roundel.server.problems import Problem
 from roundel.server.sse import encode_notice, encode_sse
 
 WINDOW_BYTES = 4 * 1024 * 1024
@@ -82,9 +84,18 @@ class RunFeed:
         self.started = asyncio.ensure_future(self._start())
         """Done when clients can read; fails if there is no such run."""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it will not bring anything new, although the run may: after a retry, say."""
+        return self._over or self._closed or self._error is not None
+
     async def _start(self) -> None:
         """Begins to follow the run where it is now. Clients read what was before from the store."""
-        seq = (await self._runs.inspect(self._run_id)).state.seq
+        kept = await self._runs.store.kept(self._run_id)
+        if kept is not None:  # a pruned run has events, and no state
+            seq = max((event.seq for event in kept), default=0)
+        else:
+            seq = (await self._runs.inspect(self._run_id)).state.seq
         self._window = EventWindow(seq)
         self._task = asyncio.create_task(self._follow(seq), name=f"roundel-feed-{self._run_id}")
 
@@ -109,7 +120,7 @@ class RunFeed:
         self._transient.append((self._transients, encode_sse(event)))
         self._wake()
 
-    async def stream(self, after: int) -> AsyncIterator[bytes]:
+    async def stream(self, after: int) -> AsyncGenerator[bytes]:
         """The events after a number, each once and in order, until the run is over."""
         window = self._window
         assert window is not None
@@ -152,8 +163,11 @@ class RunFeed:
             if size >= WRITE_BYTES:
                 yield position, b"".join(parts)
                 parts, size = [], 0
-            if position >= window.start and size == 0:
-                return
+                # Events are made by a replay, which is work. A client that takes all of them at once must
+                # not keep the others waiting.
+                await asyncio.sleep(0)
+                if position >= window.start:
+                    return
         if parts:
             yield position, b"".join(parts)
 
@@ -182,27 +196,69 @@ def _gather(window: EventWindow, position: int) -> tuple[bytes, int]:
 class EventHub:
     """The feeds of a server, one for each run that somebody follows."""
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
+    def __init__(self, runs: Runs, max_streams: int = 1000) -> None:
+        self._runs, self._max_streams = runs, max_streams
         self._feeds: dict[str, RunFeed] = {}
+        self._closed = asyncio.Event()
+        self.clients = 0
+
+    def check(self) -> None:
+        """Refuses one more stream than the operator allows, and all of them once the server shuts down."""
+        if self._closed.is_set():
+            raise Problem(503, "unavailable", "the server is shutting down", headers={"retry-after": "1"})
+        if self.clients >= self._max_streams:
+            detail = f"{self.clients} streams of events are open already; try again later"
+            raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
     async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
         """The events of a run for one client."""
+        if self._closed.is_set():
+            return
         feed = self._feeds.get(run_id)
-        if feed is None:
+        # A client that is slow to take the end of a run keeps its feed; the run may have been retried since.
+        if feed is None or feed.is_done:
             feed = self._feeds[run_id] = RunFeed(self._runs, run_id)
         feed.clients += 1
+        self.clients += 1
         try:
             await asyncio.shield(feed.started)  # other clients may wait for it, too
-            async for chunk in feed.stream(after):
-                yield chunk
+            async with contextlib.aclosing(feed.stream(after)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         finally:
+            self.clients -= 1
             await self._leave(run_id, feed)
+
+    async def until_closed(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Chunks of a stream that has no feed, until they end or the server shuts down."""
+        self.clients += 1
+        closed = asyncio.ensure_future(self._closed.wait())
+        pending: asyncio.Future[bytes] | None = None
+        try:
+            while not closed.done():
+                pending = asyncio.ensure_future(anext(chunks))
+                await asyncio.wait([pending, closed], return_when=asyncio.FIRST_COMPLETED)
+                if not pending.done():
+                    return
+                try:
+                    yield pending.result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            self.clients -= 1
+            tasks: list[asyncio.Future[Any]] = [closed] if pending is None else [closed, pending]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            close = getattr(chunks, "aclose", None)
+            if close is not None:
+                await close()
 
     async def _leave(self, run_id: str, feed: RunFeed) -> None:
         feed.clients -= 1
-        if not feed.clients and self._feeds.get(run_id) is feed:
-            del self._feeds[run_id]
+        if not feed.clients:
+            if self._feeds.get(run_id) is feed:
+                del self._feeds[run_id]
             await feed.close()
 
     def publish_transient(self, event: Event) -> None:
@@ -212,6 +268,8 @@ class EventHub:
             feed.publish_transient(event)
 
     async def close(self) -> None:
+        """Ends all streams; clients connect again, later or elsewhere."""
+        self._closed.set()
         feeds, self._feeds = list(self._feeds.values()), {}
         for feed in feeds:
             with contextlib.suppress(Exception):

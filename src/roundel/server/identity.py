@@ -51,12 +51,24 @@ class Principal(Struct, frozen=True):
     """The groups whose runs and workflows the caller sees; None is all of them."""
     by_cookie: bool = False
     """A browser sent it by itself, so the origin of the request has to be checked."""
+    expires: float | None = None
+    """When the token expires, also that behind a session; None if it does not, or there is none."""
+    token: str = ""
+    """The id of the token; empty for a browser that has signed in with a one-time code."""
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def sees(self, group: str) -> bool:
         return self.groups is None or group in self.groups
+
+    def covers(self, role: Role, groups: tuple[str, ...] | None, expires: float | None) -> bool:
+        """Whether somebody with these rights could do nothing that this caller cannot."""
+        lasts = self.expires is None or (expires is not None and expires <= self.expires)
+        return self.may(role) and self.sees_all(groups) and lasts
+
+    def sees_all(self, groups: tuple[str, ...] | None) -> bool:
+        return self.groups is None or (groups is not None and set(groups) <= set(self.groups))
 
 
 class TokenRecord(Struct, frozen=True, omit_defaults=True):
@@ -69,7 +81,8 @@ class TokenRecord(Struct, frozen=True, omit_defaults=True):
     created: float
     expires: float | None = None
     token: str = ""
-    """For a session: the id of the token that it was made with; revoking that ends it."""
+    """For a session: the id of the token that it was made with, and which it ends with."""
+    created_by: str = ""
 
 
 class IssuedToken(Struct, frozen=True):
@@ -93,12 +106,12 @@ class Identities:
         name: str,
         role: Role,
         groups: Sequence[str] | None,
-        seconds: float | None = None,
+        expires: float | None = None,
+        created_by: str = "",
     ) -> IssuedToken:
-        """Creates a token; without `seconds` it does not expire."""
-        now = self._clock()
-        expires = None if seconds is None else now + seconds
-        record = TokenRecord("", name, role, None if groups is None else tuple(groups), now, expires)
+        """Creates a token; without `expires` it is valid until it is revoked."""
+        allowed = None if groups is None else tuple(dict.fromkeys(groups))
+        record = TokenRecord("", name, role, allowed, self._clock(), expires, created_by=created_by)
         return await self._issue(TOKENS, record, TOKEN_PREFIX)
 
     async def _issue(self, collection: str, record: TokenRecord, prefix: str = "") -> IssuedToken:
@@ -109,17 +122,18 @@ class Identities:
         )
         return IssuedToken(key, f"{prefix}{key}_{secret}", record)
 
-    async def tokens(self) -> list[tuple[str, TokenRecord]]:
-        found = await self._documents.list(TOKENS, limit=10_000)
+    async def tokens(self, *, after: str = "", limit: int = 100) -> list[tuple[str, TokenRecord]]:
+        """Tokens in the order of their ids, without those that have expired."""
+        found = await self._documents.list(TOKENS, after=after, limit=limit)
         return [(document.key, _record(document)) for document in found]
 
+    async def token(self, key: str) -> TokenRecord | None:
+        document = await self._documents.get(TOKENS, key)
+        return _record(document) if document is not None else None
+
     async def revoke(self, key: str) -> bool:
-        """Removes a token, and with it all its sessions; whether there was one."""
-        gone = await self._documents.delete(TOKENS, key)
-        for document in await self._documents.list(SESSIONS, limit=10_000):
-            if _record(document).token == key:
-                await self._documents.delete(SESSIONS, document.key)
-        return gone
+        """Removes a token; whether there was one. Its sessions end with it."""
+        return await self._documents.delete(TOKENS, key)
 
     async def verify_token(self, credential: str) -> Principal | None:
         """The caller with this token; None if it is not valid."""
@@ -136,18 +150,30 @@ class Identities:
         record = _record(document) if document is not None else _NOBODY
         if not hmac.compare_digest(_digest(secret), record.digest) or document is None:
             return None
-        if record.expires is not None and record.expires <= self._clock():
+        if self._has_expired(record):
             return None
-        by_cookie = collection == SESSIONS
-        return Principal(record.token or key, record.name, record.role, record.groups, by_cookie)
+        if collection == TOKENS:
+            return Principal(key, record.name, record.role, record.groups, False, record.expires, key)
+        if not record.token:
+            return Principal(key, record.name, record.role, record.groups, collection == SESSIONS)
+        # A session ends with its token: when that is revoked or expires.
+        token = await self.token(record.token)
+        if token is None or self._has_expired(token):
+            return None
+        return Principal(
+            record.token, token.name, token.role, token.groups, True, token.expires, record.token
+        )
+
+    def _has_expired(self, record: TokenRecord) -> bool:
+        return record.expires is not None and record.expires <= self._clock()
 
     # Sessions.
 
     async def create_session(self, principal: Principal) -> IssuedToken:
-        """A session of a browser, which has the rights of the token that it was made with."""
+        """A session of a browser, which has the rights of the token or code that it was made with."""
         now = self._clock()
         record = TokenRecord(
-            "", principal.name, principal.role, principal.groups, now, now + SESSION_SECONDS, principal.id
+            "", principal.name, principal.role, principal.groups, now, now + SESSION_SECONDS, principal.token
         )
         return await self._issue(SESSIONS, record)
 
@@ -155,7 +181,9 @@ class Identities:
         return await self._verify(SESSIONS, credential)
 
     async def end_session(self, credential: str) -> None:
-        await self._documents.delete(SESSIONS, credential.partition("_")[0])
+        """Ends a session. Its secret is needed for it, as for everything else."""
+        if await self._verify(SESSIONS, credential) is not None:
+            await self._documents.delete(SESSIONS, credential.partition("_")[0])
 
     async def create_code(self, name: str, role: Role = "admin") -> str:
         """A code that one browser can exchange for a session, once, within some minutes."""

@@ -21,8 +21,8 @@ from roundel.hosts.control import EditConflict, UnclearAnswer
 from roundel.journal.documents import DocumentConflict
 from roundel.journal.store import Busy, Gone, NoRun, StoreError
 from roundel.plan.overrides import LimitError
+from roundel.runs.idempotency import IdempotencyConflict
 from roundel.runs.lookup import AmbiguousRun
-from roundel.runs.runs import IdempotencyConflict
 from roundel.workflow.breakpoints import BreakpointError
 from roundel.workflow.diagnostics import WorkflowError
 
@@ -139,4 +139,3 @@ def add_handlers(app: FastAPI) -> None:
     for kind in (Problem, StoreError, WorkflowError, LimitError, BreakpointError, HTTPException):
         app.add_exception_handler(kind, handle)
     app.add_exception_handler(RequestValidationError, handle)
-    app.add_exception_handler(Exception, handle)

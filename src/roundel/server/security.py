@@ -9,30 +9,41 @@ on loopback too, where no password would otherwise be asked:
     a cookie   counts for a request that changes something only together with an Origin, which browsers
                always send then, and other pages cannot forge.
 
+`Sec-Fetch-Site`, where a browser sends it, closes what is left: images and scripts of another site come
+without an Origin, and would not be able to read an answer, but could open streams. A link to this server may
+be followed from anywhere.
+
 Bodies are JSON and nothing else, of bounded size: a form or a text that another page could post without
 asking is refused by its type. Credentials in a URL would end up in logs and in the history of browsers, so
 they are refused, too.
 
-It is plain ASGI and no `BaseHTTPMiddleware`, which would put a queue between a stream and its client.
+It is plain ASGI and no `BaseHTTPMiddleware`, which would put a queue between a stream and its client. It also
+answers what no handler has caught: the handler of Starlette for that is outside of all middleware, and its
+responses would not have the headers.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import unquote_plus
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roundel.server.identity import TOKEN_PREFIX
-from roundel.server.problems import Problem
+from roundel.server.problems import Problem, internal_error, problem_of
 
 MAX_BODY = 6 * 1024 * 1024
 """Bytes: a workflow of 5 MB fits, with the JSON around it."""
 MAX_QUERY = 8 * 1024
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+WILDCARDS = ("0.0.0.0", "::", "")
+"""Addresses to listen at that stand for all of the machine's; no request is sent to one of them."""
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -49,15 +60,18 @@ HEADERS = {
 }
 
 
+STRICT_TRANSPORT = "max-age=31536000"
+_HOST = re.compile(
+    r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_][a-z0-9_.-]{0,253})(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE
+)
+
+
 class RequestGuard:
     """The outermost layer of the app."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], behind_tls: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str]) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._headers = dict(HEADERS)
-        if behind_tls:
-            self._headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -65,27 +79,32 @@ class RequestGuard:
             return
         if scope["type"] != "http":  # there are no web sockets
             raise RuntimeError(f"unexpected scope {scope['type']}")
-        send = self._with_headers(send)
+        response = _GuardedResponse(send, is_public_tls(scope))
         try:
             self._check(scope)
         except Problem as problem:
-            await problem.response()(scope, receive, send)
+            await problem.response()(scope, receive, response.send)
             return
         body = _BoundedBody(receive)
         try:
-            await self._app(scope, body.receive, send)
-        except _TooLarge:
-            too_large = Problem(413, "too-large", f"a body has at most {MAX_BODY} bytes")
-            await too_large.response()(scope, receive, send)
+            await self._app(scope, body.receive, response.send)
+        except Exception as error:
+            # What has begun cannot be replaced. Without its end, the server closes the connection, and the
+            # client notices that something is missing.
+            found = problem_of(error) or internal_error(error)
+            if not response.has_begun:
+                await found.response()(scope, receive, response.send)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._knows(hosts[0]):
+        if len(hosts) != 1 or not self._knows(hosts[0], scope):
             raise Problem(421, "misdirected", "the Host header is not a name of this server")
-        origin = headers.get("origin")
-        if origin is not None and not self._is_own(origin, hosts[0], scope):
+        origins = headers.getlist("origin")
+        if origins and (len(origins) > 1 or not _is_own(origins[0], hosts[0], scope)):
             raise Problem(403, "forbidden", "another origin may not call this server")
+        if _is_embedded(scope["method"], headers):
+            raise Problem(403, "forbidden", "another site may link to this server, and nothing else")
         query: bytes = scope.get("query_string", b"")
         if len(query) > MAX_QUERY:
             raise Problem(414, "too-large", "the query is too long")
@@ -97,40 +116,84 @@ class RequestGuard:
     def _check_body(self, headers: Headers) -> None:
         length = headers.get("content-length")
         has_body = (length is not None and length != "0") or "transfer-encoding" in headers
-        if length is not None and (not length.isdigit() or int(length) > MAX_BODY):
+        if length is not None and (not _is_number(length) or int(length) > MAX_BODY):
             raise Problem(413, "too-large", f"a body has at most {MAX_BODY} bytes")
         types = headers.getlist("content-type")
         if has_body and (len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json"):
             raise Problem(415, "unsupported-media-type", "the content type of a body is application/json")
 
-    def _knows(self, host: str) -> bool:
-        return host_name(host) in self._hosts
+    def _knows(self, host: str, scope: Scope) -> bool:
+        name = host_name(host)
+        if name in self._hosts:
+            return True
+        # The address that the client has connected to. A page whose name resolves to it has that name here.
+        server = scope.get("server")
+        return server is not None and name == server[0] and _is_address(name)
 
-    def _is_own(self, origin: str, host: str, scope: Scope) -> bool:
-        parts = urlsplit(origin)
-        return parts.scheme == scope["scheme"] and parts.netloc.lower() == host.lower()
 
-    def _with_headers(self, send: Send) -> Send:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("cache-control", "no-store")
-            await send(message)
+class _GuardedResponse:
+    """Adds the headers that every response has."""
 
-        return send_with_headers
+    def __init__(self, send: Send, public_tls: bool) -> None:
+        self._send, self._public_tls = send, public_tls
+        self.has_begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("cache-control", "no-store")
+            if self._public_tls:
+                headers.setdefault("strict-transport-security", STRICT_TRANSPORT)
+        await self._send(message)
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, in lower case, without the port and the brackets of an IPv6 address."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
+    """The name in a Host header, in lower case, without the port and the brackets of an IPv6 address; empty
+    if it is none."""
+    found = _HOST.fullmatch(host)
+    return found[1].strip("[]").lower() if found is not None else ""
 
 
-class _TooLarge(Exception):
-    pass
+def is_public_tls(scope: Scope) -> bool:
+    """Whether a request came over TLS, and not to a name of this machine alone: there, a browser that is told
+    to use nothing but TLS would apply it to every other server on the machine as well."""
+    if scope["scheme"] != "https":
+        return False
+    name = host_name(Headers(scope=scope).get("host", ""))
+    return bool(name) and name not in LOOPBACK
+
+
+def _is_own(origin: str, host: str, scope: Scope) -> bool:
+    return origin.lower() == f"{scope['scheme']}://{host.lower()}"
+
+
+def _is_embedded(method: str, headers: Headers) -> bool:
+    """Whether another site sends this as a part of a page, and not because somebody follows a link."""
+    if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
+        return False
+    return method != "GET" or headers.get("sec-fetch-mode") != "navigate"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+class _TooLarge(HTTPException):
+    """Of this kind, since FastAPI makes a plain 400 of every other error while it reads a body."""
+
+    def __init__(self) -> None:
+        super().__init__(413, f"a body has at most {MAX_BODY} bytes")
 
 
 class _BoundedBody:

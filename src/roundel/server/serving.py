@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from fastapi import FastAPI
 from roundel.runs.runs import Runs
 from roundel.server.app import create_app
 from roundel.server.context import ServerContext, ServerSettings
-from roundel.server.security import LOOPBACK
+from roundel.server.security import LOOPBACK, WILDCARDS
 
 REQUEST_SECONDS = 5
 """How long requests may take to finish at shutdown."""
@@ -29,13 +30,16 @@ class NotProtected(Exception):
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams first: uvicorn would wait for their clients."""
+    """Ends the streams first: uvicorn would wait for their clients. Signals are left to the caller."""
 
     def __init__(
         self, config: uvicorn.Config, context: ServerContext, on_listening: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self._context, self._on_listening = context, on_listening
+
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]
+        return contextlib.nullcontext()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -48,43 +52,70 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def serve(
-    runs: Runs,
-    settings: ServerSettings,
-    *,
-    certificate: str | None = None,
-    key: str | None = None,
-    proxy_headers: bool = False,
-    on_ready: Callable[[str], None] = lambda _url: None,
-) -> None:
-    """Serves until a signal. `on_ready` gets the URL with which the first browser signs in.
+class Serving:
+    """One server. `serve` is its whole life; `stop`, which may be called from any task of its event loop, ends
+    it in order."""
 
-    NotProtected if it would listen beyond this machine and there is no token; OSError if the address is in use."""
-    context = ServerContext(runs, runs.store.documents(), settings)
-    if not is_loopback(settings.host) and not await context.identities.is_set_up():
-        raise NotProtected
-    app: FastAPI = create_app(context)
-    listener = _bind(settings)
-    port = listener.getsockname()[1]
-    code = await context.identities.create_code("first browser")
-    scheme = "https" if certificate else "http"
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=proxy_headers,
-        timeout_graceful_shutdown=REQUEST_SECONDS,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-    )
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    shown = f"[{host}]" if ":" in host else host
-    url = f"{scheme}://{shown}:{port}/login?code={code}"
-    try:
-        await _Server(config, context, lambda: on_ready(url)).serve(sockets=[listener])
-    finally:
-        listener.close()
+    def __init__(
+        self,
+        runs: Runs,
+        settings: ServerSettings,
+        *,
+        certificate: str | None = None,
+        key: str | None = None,
+        proxy_headers: bool = False,
+    ) -> None:
+        self._runs, self._settings = runs, settings
+        self._certificate, self._key, self._proxy_headers = certificate, key, proxy_headers
+        self._server: _Server | None = None
+        self._stopping = False
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._server is not None:
+            self._server.should_exit = True
+
+    async def serve(self, on_ready: Callable[[str], None] = lambda _url: None) -> None:
+        """Serves until `stop`. `on_ready` gets the URL with which the first browser signs in.
+
+        NotProtected if it would listen beyond this machine and there is no token; OSError if the address is
+        in use, or the certificate cannot be read."""
+        settings = self._settings
+        context = ServerContext(self._runs, self._runs.store.documents(), settings)
+        if not is_loopback(settings.host) and not await context.identities.is_set_up():
+            raise NotProtected
+        listener = _bind(settings)
+        try:
+            config = self._config(create_app(context))
+            config.load()  # reads the certificate
+            code = await context.identities.create_code("first browser")
+            url = f"{self._address(listener.getsockname()[1])}/login?code={code}"
+            self._server = _Server(config, context, lambda: on_ready(url))
+            if not self._stopping:
+                await self._server.serve(sockets=[listener])
+        finally:
+            listener.close()
+
+    def _config(self, app: FastAPI) -> uvicorn.Config:
+        return uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            lifespan="on",
+            proxy_headers=self._proxy_headers,
+            timeout_graceful_shutdown=REQUEST_SECONDS,
+            ssl_certfile=self._certificate,
+            ssl_keyfile=self._key,
+        )
+
+    def _address(self, port: int) -> str:
+        host = self._settings.host
+        if host in WILDCARDS:
+            host = next(iter(self._settings.names), "127.0.0.1")
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'https' if self._certificate else 'http'}://{shown}:{port}"
 
 
 def _bind(settings: ServerSettings) -> socket.socket:

@@ -8,9 +8,10 @@ large writes instead of many small ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from roundel.kernel.events import Event, encode_event
 
@@ -23,11 +24,18 @@ RETRY = b"retry: 1000\n\n"
 """How long a browser waits, in milliseconds, before it connects again."""
 
 
+IsValid = Callable[[], Awaitable[bool]]
+
+
+async def _always_valid() -> bool:
+    return True
+
+
 def encode_sse(event: Event) -> bytes:
     """One event. Transient events have no id: a client that reconnects continues after the last stored
     one."""
     number = b"id: %d\n" % event.seq if event.seq else b""
-    return b"%bevent: %b\ndata: %b\n\n" % (number, event.event.encode(), encode_event(event))
+    return b"%bevent: %b\ndata: %b\n\n" % (number, _one_line(event.event), encode_event(event))
 
 
 def encode_notice(name: str, data: bytes = b"{}", number: int | None = None) -> bytes:
@@ -36,30 +44,51 @@ def encode_notice(name: str, data: bytes = b"{}", number: int | None = None) -> 
     return b"%bevent: %b\ndata: %b\n\n" % (position, name.encode(), data)
 
 
+def _one_line(name: str) -> bytes:
+    """The name of an event. Middleware chooses names, too, and a line break would begin another field."""
+    return " ".join(name.split()).encode(errors="replace")
+
+
 class EventStream(StreamingResponse):
-    """The response with the events of an iterator, and heartbeats while there are none."""
+    """The response with the events of an iterator, and heartbeats while there are none. It ends when
+    `is_valid` does not hold any more, which is looked at with each heartbeat."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], is_valid: IsValid = _always_valid) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(with_heartbeats(chunks), headers=headers)
+        self._chunks = with_heartbeats(chunks, is_valid)
+        super().__init__(self._chunks, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # A client that leaves during a write leaves the iterator where it is; the feed counts clients.
+            await self._chunks.aclose()
 
 
 async def with_heartbeats(
-    chunks: AsyncIterator[bytes], seconds: float = HEARTBEAT_SECONDS
-) -> AsyncIterator[bytes]:
+    chunks: AsyncIterator[bytes], is_valid: IsValid = _always_valid, seconds: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[bytes]:
     """The chunks, with a heartbeat after each silence."""
     yield RETRY
+    loop = asyncio.get_running_loop()
     pending: asyncio.Future[bytes] | None = None
+    check = loop.time() + seconds
     try:
         while True:
             if pending is None:
                 pending = asyncio.ensure_future(anext(chunks))
             # Not `wait_for`, which would cancel the iterator, and with it lose an event.
-            done, _ = await asyncio.wait([pending], timeout=seconds)
+            done, _ = await asyncio.wait([pending], timeout=max(0.0, check - loop.time()))
+            if loop.time() >= check:
+                check = loop.time() + seconds
+                if not await is_valid():
+                    return
+                if not done:
+                    yield HEARTBEAT
             if not done:
-                yield HEARTBEAT
                 continue
             try:
                 chunk = pending.result()

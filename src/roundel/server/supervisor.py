@@ -21,45 +21,60 @@ import contextlib
 import logging
 from datetime import datetime
 
-from roundel.journal.store import RunRow, StoreError
+from roundel.journal.store import Busy, RunRow
 from roundel.server.context import ServerContext
-from roundel.workflow.diagnostics import WorkflowError
+from roundel.server.problems import Problem
 
 SCAN_SECONDS = 2.0
 """How often the supervisor looks for runs to take over."""
-MOST_ROWS = 1000
+PAGE = 200
+"""Rows of runs that are read at once."""
 logger = logging.getLogger("roundel.server")
 
 
 class Supervisor:
     """One for each server process; `start` and `stop` frame its life."""
 
-    def __init__(self, context: ServerContext) -> None:
-        self._context = context
+    def __init__(self, context: ServerContext, seconds: float = SCAN_SECONDS) -> None:
+        self._context, self._seconds = context, seconds
         self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
         self._refused: dict[str, float] = {}
         """Runs that could not be resumed here, with the time of their last change: they are tried again when
         something about them changes."""
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Resumes what can be resumed now, and continues to look."""
-        await self._scan()
         self._task = asyncio.create_task(self._watch(), name="roundel-supervisor")
 
     async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(SCAN_SECONDS)
+        while not self._stopping.is_set():
             try:
-                await self._scan()
-            except StoreError as error:  # a disk that is full, say: it may work again later
+                await self.scan()
+            except Exception as error:  # a disk that is full, say: it may work again later
                 logger.warning("cannot look for runs to resume: %s", error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._stopping.wait()
 
-    async def _scan(self) -> None:
+    async def scan(self) -> None:
+        """Looks once at all runs that could continue."""
         context = self._context
         await context.documents.expire(context.clock())
-        for row in await context.runs.store.rows(MOST_ROWS, statuses=("running", "waiting")):
-            if self._is_due(row) and context.active_runs < context.settings.max_active_runs:
-                await self._resume(row)
+        seen: set[str] = set()
+        before = 0
+        while True:
+            rows = await context.runs.store.rows(PAGE, statuses=("running", "waiting"), before=before)
+            for row in rows:
+                seen.add(row.id)
+                if self._stopping.is_set() or context.active_runs >= context.settings.max_active_runs:
+                    return
+                if self._is_due(row):
+                    await self._resume(row)
+            if len(rows) < PAGE:
+                break
+            before = rows[-1].number
+        self._refused = {run_id: when for run_id, when in self._refused.items() if run_id in seen}
 
     def _is_due(self, row: RunRow) -> bool:
         if row.owner or not row.started_by or self._refused.get(row.id) == row.updated:
@@ -73,15 +88,18 @@ class Supervisor:
         context = self._context
         try:
             await context.check_allowed(row.id)
-            await context.runs.resume_in_background(row.id, attach=context.attachment())
-            context.track(row.id)
-        except (StoreError, WorkflowError) as error:
-            # Another server was quicker, or something is missing here: a secret, say.
+            await context.execute(
+                lambda: context.runs.resume_in_background(row.id, attach=context.attachment()), row.id
+            )
+        except (Busy, Problem):
+            pass  # another server was quicker, or this one is full, or shuts down
+        except Exception as error:
+            # Something is missing here: a secret, say. One such run must not keep the others waiting.
             self._refused[row.id] = row.updated
             logger.warning("run %s is not resumed here: %s", row.id, error)
 
     async def stop(self) -> None:
+        """Ends after the resume that is in progress, if there is one: to cancel it would stop the run."""
+        self._stopping.set()
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await self._task

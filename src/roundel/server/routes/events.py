@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from roundel.kernel.events import encode_event
 from roundel.server.bodies import problems
-from roundel.server.context import ServerContext, caller, context_of
+from roundel.server.context import ServerContext, caller, context_of, still_sees
 from roundel.server.identity import Principal
 from roundel.server.routes.runs import RunId
 from roundel.server.sse import MEDIA_TYPE, EventStream, encode_notice, encode_sse
@@ -39,11 +39,12 @@ async def run_events(
 ) -> Response:
     """The events of a run after a `seq`. `Last-Event-ID` continues a stream that was interrupted."""
     context = context_of(request)
-    await context.visible_row(who, run_id)
+    group = (await context.visible_row(who, run_id)).group
     start = int(last_event_id) if last_event_id is not None else after
     if not follow:
         return StreamingResponse(_lines(context, run_id, start), media_type=JSON_LINES)
-    return EventStream(context.hub.stream(run_id, start))
+    context.hub.check()
+    return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group))
 
 
 async def _lines(context: ServerContext, run_id: str, after: int) -> AsyncIterator[bytes]:
@@ -67,7 +68,8 @@ async def all_events(
         start = await context.runs.position()
     batches = context.runs.follow_all(after=start, groups=who.groups, live=follow)
     if follow:
-        return EventStream(_all_sse(batches))
+        context.hub.check()
+        return EventStream(context.hub.until_closed(_all_sse(batches)), lambda: still_sees(request, None))
     return StreamingResponse(_all_lines(batches), media_type=JSON_LINES)
 
 

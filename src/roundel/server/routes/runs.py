@@ -67,7 +67,7 @@ class RunView(BaseModel):
 
     id: str
     workflow: str
-    status: Status
+    status: str
     created: str
     updated: str
     input: str
@@ -155,19 +155,20 @@ async def start_run(
     plan = await plan_to_run(context, who, body.workflow, body.variables)
     name = body.workflow if isinstance(body.workflow, str) else ""
     await context.audit(who, "run.start", plan.workflow.name, saved=name, group=group)
-    run_id = await context.runs.start(
-        plan,
-        message_of(body.input),
-        script=body.script,
-        limits=body.limits,
-        group=group,
-        breakpoints=breakpoint_sources(body.breakpoints),
-        paused=body.paused,
-        started_by=who.id,
-        idempotency_key=f"{who.id}:{idempotency_key}" if idempotency_key else "",
-        attach=context.attachment(),
+    run_id = await context.execute(
+        lambda: context.runs.start(
+            plan,
+            message_of(body.input),
+            script=body.script,
+            limits=body.limits,
+            group=group,
+            breakpoints=breakpoint_sources(body.breakpoints),
+            paused=body.paused,
+            started_by=who.id,
+            idempotency_key=f"{who.id}:{idempotency_key}" if idempotency_key else "",
+            attach=context.attachment(),
+        )
     )
-    context.track(run_id)
     response.headers["location"] = f"/api/v1/runs/{run_id}"
     return StartedRun(id=run_id, status=(await context.runs.store.row(run_id)).status)
 
@@ -394,9 +395,9 @@ async def pause_run(run_id: RunId, body: ReasonBody, request: Request, who: Oper
 async def resume_run(run_id: RunId, request: Request, who: Operator) -> RunView:
     context = await _controlled(request, who, run_id, "resume")
     await context.check_allowed(run_id)
-    context.check_capacity()
-    await context.runs.resume_in_background(run_id, attach=context.attachment())
-    context.track(run_id)
+    await context.execute(
+        lambda: context.runs.resume_in_background(run_id, attach=context.attachment()), run_id
+    )
     return await _shown(context, run_id)
 
 
@@ -422,18 +423,21 @@ async def unlock_run(run_id: RunId, body: UnlockBody, request: Request, who: Ope
     if missing or not body.reason.strip():
         raise Problem(422, "bad-request", f"missing: {', '.join(missing) or 'reason'}")
     await context.check_allowed(run_id)
-    await context.runs.unlock(
+    await context.execute(
+        lambda: context.runs.unlock(
+            run_id,
+            body.reason,
+            checks=body.checks,
+            by=who.name,
+            limits=body.limits,
+            message=body.message,
+            note=body.note,
+            exit=body.exit,
+            execute=context.attachment(),
+        ),
         run_id,
-        body.reason,
-        checks=body.checks,
-        by=who.name,
-        limits=body.limits,
-        message=body.message,
-        note=body.note,
-        exit=body.exit,
-        execute=context.attachment(),
+        limited=False,
     )
-    context.track(run_id)
     return await _shown(context, run_id)
 
 
@@ -445,8 +449,11 @@ async def answer_run(run_id: RunId, body: AnswerBody, request: Request, who: Ope
         raise Problem(422, "bad-request", "an answer has a text, data, or both")
     await context.check_allowed(run_id)
     message = msgspec.structs.replace(message_of(body), role="user")
-    await context.runs.answer(run_id, message, at=body.at, exact=True, execute=context.attachment())
-    context.track(run_id)
+    await context.execute(
+        lambda: context.runs.answer(run_id, message, at=body.at, exact=True, execute=context.attachment()),
+        run_id,
+        limited=False,
+    )
     return await _shown(context, run_id)
 
 
@@ -455,10 +462,13 @@ async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Opera
     """Run again what failed; everything that finished is kept."""
     context = await _controlled(request, who, run_id, "retry")
     await context.check_allowed(run_id)
-    context.check_capacity()
     changes = await _changes(context, who, body)
-    await context.runs.retry_in_background(run_id, script=body.script, attach=context.attachment(), **changes)
-    context.track(run_id)
+    await context.execute(
+        lambda: context.runs.retry_in_background(
+            run_id, script=body.script, attach=context.attachment(), **changes
+        ),
+        run_id,
+    )
     return await _shown(context, run_id)
 
 
@@ -484,8 +494,9 @@ async def fork_run(
     changes = await _changes(context, who, body)
     new = await context.runs.fork(run_id, body.at, message=body.message, script=body.script, **changes)
     if body.run:
-        await context.runs.resume_in_background(new, attach=context.attachment())
-        context.track(new)
+        await context.execute(
+            lambda: context.runs.resume_in_background(new, attach=context.attachment()), new
+        )
     response.headers["location"] = f"/api/v1/runs/{new}"
     return StartedRun(id=new, status=(await context.runs.store.row(new)).status)
 
@@ -505,9 +516,10 @@ async def replay_run(run_id: RunId, body: ChangesBody, request: Request, who: Op
 async def step_run(run_id: RunId, body: StepBody, request: Request, who: Operator) -> RunView:
     context = await _controlled(request, who, run_id, "step", round=body.round)
     await context.check_allowed(run_id)
-    context.check_capacity()
-    await context.runs.step_in_background(run_id, round=body.round, attach=context.attachment())
-    context.track(run_id)
+    await context.execute(
+        lambda: context.runs.step_in_background(run_id, round=body.round, attach=context.attachment()),
+        run_id,
+    )
     return await _shown(context, run_id)
 
 

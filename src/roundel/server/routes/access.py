@@ -1,0 +1,283 @@
+"""Who calls: signing in and out, tokens, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field, model_validator
+from starlette.responses import PlainTextResponse, RedirectResponse
+
+from roundel.kernel.events import stamp
+from roundel.server.bodies import RequestBody, problems
+from roundel.server.context import AUDIT, ServerContext, caller, context_of, cookie_name, unauthenticated
+from roundel.server.identity import MAX_CREDENTIAL, SESSION_SECONDS, Principal, Role, TokenRecord
+from roundel.server.problems import Problem, not_found
+
+router = APIRouter(tags=["access"])
+Viewer = Annotated[Principal, caller("viewer")]
+Admin = Annotated[Principal, caller("admin")]
+Credential = Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL)]
+GroupName = Annotated[str, Field(max_length=200)]
+MAX_SECONDS = 10 * 366 * 86400.0
+
+NO_CODE = """\
+This link cannot be used: it has been used already, or it is older than ten minutes.
+
+Start the server again, and open the address that it prints; or sign in with a token, which
+`roundel token create --role admin` creates.
+"""
+TOO_MANY = "Too many failed attempts; wait a minute and try again.\n"
+
+
+class SessionBody(RequestBody):
+    """A one-time code, or a token."""
+
+    code: Credential | None = None
+    token: Credential | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> SessionBody:
+        if (self.code is None) == (self.token is None):
+            raise ValueError("give either a code or a token")
+        return self
+
+
+class Me(BaseModel):
+    """The caller."""
+
+    name: str
+    role: Role
+    groups: list[str] | None
+    """The groups that the caller sees; null is all of them."""
+    expires: str | None = None
+    """When the token expires."""
+
+
+def me_of(who: Principal) -> Me:
+    groups = None if who.groups is None else list(who.groups)
+    return Me(name=who.name, role=who.role, groups=groups, expires=_stamp(who.expires))
+
+
+def _stamp(time: float | None) -> str | None:
+    return None if time is None else stamp(time)
+
+
+# Signing in.
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+async def _sign_in(request: Request, *, code: str | None = None, token: str | None = None) -> Principal:
+    """The caller with a code or a token. Failures are counted and audited; too many of them are refused
+    before anything is looked up."""
+    context, address = context_of(request), _address(request)
+    wait = context.sign_ins.wait_seconds(address)
+    if wait:
+        headers = {"retry-after": str(int(wait) + 1)}
+        raise Problem(429, "too-many-requests", "too many failed attempts; try again later", headers=headers)
+    identities = context.identities
+    who = await (identities.redeem_code(code) if code else identities.verify_token(token or ""))
+    if who is None:
+        context.sign_ins.note_failure(address)
+        await context.audit(None, "session.refused", address=address, by="code" if code else "token")
+        raise unauthenticated("the code or the token is not valid, or has expired")
+    await context.audit(who, "session.create", address=address)
+    return who
+
+
+async def _set_cookie(request: Request, response: Response, who: Principal) -> None:
+    issued = await context_of(request).identities.create_session(who)
+    response.set_cookie(
+        cookie_name(request),
+        issued.secret,
+        max_age=int(SESSION_SECONDS),
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+@router.post("/api/v1/session", responses=problems())
+async def create_session(body: SessionBody, request: Request, response: Response) -> Me:
+    """Exchange a one-time code or a token for the cookie of a browser."""
+    who = await _sign_in(request, code=body.code, token=body.token)
+    await _set_cookie(request, response, who)
+    return me_of(who)
+
+
+@router.delete("/api/v1/session", status_code=204, responses=problems())
+async def delete_session(request: Request, response: Response, who: Viewer) -> None:
+    """End the session of this browser."""
+    context, name = context_of(request), cookie_name(request)
+    await context.audit(who, "session.delete")
+    await context.identities.end_session(request.cookies.get(name, ""))
+    secure = request.url.scheme == "https"
+    response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="strict")
+
+
+@router.get("/login", include_in_schema=False)
+async def login(request: Request, code: Annotated[str, Query(max_length=MAX_CREDENTIAL)] = "") -> Response:
+    """Opened by a person, from the address that the server prints: it goes on to the page itself, so that the
+    code is not left in the address."""
+    try:
+        who = await _sign_in(request, code=code or "-")
+    except Problem as problem:
+        text = TOO_MANY if problem.status == 429 else NO_CODE
+        return PlainTextResponse(text, problem.status, problem.headers)
+    response = RedirectResponse("/", 303)
+    await _set_cookie(request, response, who)
+    return response
+
+
+@router.get("/api/v1/me", responses=problems())
+async def get_me(who: Viewer) -> Me:
+    """Who the caller is."""
+    return me_of(who)
+
+
+# Tokens.
+
+
+class TokenBody(RequestBody):
+    """A token to create."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    role: Role
+    groups: Annotated[list[GroupName], Field(min_length=1, max_length=100)] | None = None
+    """The groups that it sees; null is all that the caller sees."""
+    expires_in: Annotated[float, Field(gt=0, le=MAX_SECONDS)] | None = None
+    """Seconds; null is as long as the caller's own token."""
+
+
+class TokenView(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    role: Role
+    groups: list[str] | None
+    created: str
+    expires: str | None
+    created_by: str = ""
+
+
+class NewToken(TokenView):
+    secret: str
+    """Shown once; the server stores only a digest."""
+
+
+class TokenList(BaseModel):
+    tokens: list[TokenView]
+    next: str | None = None
+    """The cursor of the next page; null on the last one."""
+
+
+def _token_fields(key: str, record: TokenRecord) -> dict[str, Any]:
+    return {
+        "id": key,
+        "name": record.name,
+        "role": record.role,
+        "groups": None if record.groups is None else list(record.groups),
+        "created": stamp(record.created),
+        "expires": _stamp(record.expires),
+        "created_by": record.created_by,
+    }
+
+
+@router.get("/api/v1/tokens", responses=problems())
+async def list_tokens(
+    request: Request,
+    who: Admin,
+    cursor: Annotated[str, Query(max_length=100)] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> TokenList:
+    """The valid tokens in the order of their ids: those that see nothing that the caller does not see."""
+    found = await context_of(request).identities.tokens(after=cursor, limit=limit + 1)
+    shown = [TokenView(**_token_fields(*one)) for one in found[:limit] if who.sees_all(one[1].groups)]
+    return TokenList(tokens=shown, next=found[limit - 1][0] if len(found) > limit else None)
+
+
+@router.post("/api/v1/tokens", status_code=201, responses=problems())
+async def create_token(body: TokenBody, request: Request, response: Response, who: Admin) -> NewToken:
+    """Create a token. Its secret is in this response and nowhere else. It cannot have more rights than the
+    caller."""
+    context = context_of(request)
+    groups = tuple(body.groups) if body.groups is not None else who.groups
+    expires = context.clock() + body.expires_in if body.expires_in is not None else who.expires
+    if not who.covers(body.role, groups, expires):
+        raise Problem(403, "forbidden", "a token cannot have more rights than yours, or be valid for longer")
+    await context.audit(who, "token.create", body.name, role=body.role, groups=groups)
+    issued = await context.identities.create_token(body.name, body.role, groups, expires, who.id)
+    response.headers["location"] = f"/api/v1/tokens/{issued.id}"
+    return NewToken(**_token_fields(issued.id, issued.record), secret=issued.secret)
+
+
+@router.delete("/api/v1/tokens/{token_id}", status_code=204, responses=problems())
+async def revoke_token(
+    token_id: Annotated[str, Field(max_length=64, pattern="^[0-9a-f]+$")], request: Request, who: Admin
+) -> None:
+    """Revoke a token. The sessions that were made with it end as well."""
+    context = context_of(request)
+    record = await context.identities.token(token_id)
+    if record is None or not who.sees_all(record.groups):
+        raise not_found()
+    await context.audit(who, "token.revoke", token_id)
+    if not await context.identities.revoke(token_id):
+        raise not_found()
+
+
+# The audit log.
+
+
+class AuditEntry(BaseModel):
+    number: int
+    time: str
+    who: dict[str, Any] | None
+    """The id, name and role of the caller; null for somebody who is not signed in."""
+    action: str
+    subject: str
+    details: dict[str, Any]
+
+
+class AuditList(BaseModel):
+    entries: list[AuditEntry]
+    next: str | None = None
+    """The cursor of the next page; null on the last one."""
+
+
+def check_sees_everything(who: Principal) -> None:
+    """Refuses admins of single groups what is about all of them."""
+    if who.groups is not None:
+        raise Problem(403, "forbidden", "this is about all groups, and you see only some of them")
+
+
+@router.get("/api/v1/audit", responses=problems())
+async def get_audit(
+    request: Request,
+    who: Admin,
+    cursor: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> AuditList:
+    """Who did what, the newest first."""
+    check_sees_everything(who)
+    context: ServerContext = context_of(request)
+    found = await context.documents.entries(AUDIT, before=int(cursor or 0), limit=limit + 1)
+    entries = [_audit_entry(one.number, one.body) for one in found[:limit]]
+    return AuditList(entries=entries, next=str(found[limit - 1].number) if len(found) > limit else None)
+
+
+def _audit_entry(number: int, body: dict[str, Any]) -> AuditEntry:
+    known = ("time", "who", "action", "subject")
+    details = {name: value for name, value in body.items() if name not in known}
+    return AuditEntry(
+        number=number,
+        time=stamp(body["time"]),
+        who=body["who"],
+        action=body["action"],
+        subject=body["subject"],
+        details=details,
+    )

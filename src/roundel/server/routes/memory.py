@@ -1,0 +1,171 @@
+"""The memory of groups: read it, search it, add to it and delete from it, as `roundel memory` does.
+
+A group without a name is written `~` in the path.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
+
+from roundel.journal.store import StoreError
+from roundel.kernel.events import stamp
+from roundel.memory.store import MemoryEntry
+from roundel.runs.memory import Memory, Quarantined
+from roundel.server.bodies import RequestBody, ShortText, Text, problems
+from roundel.server.context import ServerContext, caller, context_of
+from roundel.server.identity import Principal
+from roundel.server.problems import Problem, not_found
+from roundel.server.routes.runs import RunId
+
+router = APIRouter(prefix="/api/v1", tags=["memory"])
+Viewer = Annotated[Principal, caller("viewer")]
+Operator = Annotated[Principal, caller("operator")]
+Author = Annotated[Principal, caller("author")]
+Group = Annotated[str, Path(min_length=1, max_length=200)]
+EntryId = Annotated[int, Path(ge=0, le=2**53)]
+NO_GROUP = "~"
+
+
+class MemoryView(BaseModel):
+    """An entry of a memory."""
+
+    id: int
+    shelf: str
+    """The memory that it is in: `working`, `long_term`, or another one."""
+    text: str
+    time: str
+    run_id: str
+    node: str
+    address: str
+    confidence: float | None = None
+
+
+class MemoryList(BaseModel):
+    entries: list[MemoryView]
+    next: str | None = None
+    """The cursor of the next page; null on the last one."""
+
+
+class MemoryMatches(BaseModel):
+    entries: list[MemoryView]
+
+
+class PromoteBody(RequestBody):
+    """What to add to long-term memory: an entry, the output of a node of a run, or a text."""
+
+    entry: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    run: RunId | None = None
+    at: ShortText = ""
+    text: Text = ""
+
+
+class Deleted(BaseModel):
+    deleted: int
+
+
+class QuarantinedView(BaseModel):
+    """A message that a node of a run returned."""
+
+    address: str
+    node: str
+    time: str
+    content: str
+    metadata: dict[str, Any]
+    confidence: float | None = None
+
+
+def _open(request: Request, who: Principal, group: str) -> tuple[ServerContext, Memory, str]:
+    """The memory of a group that the caller may see."""
+    name = "" if group == NO_GROUP else group
+    if not who.sees(name):
+        raise not_found()
+    context = context_of(request)
+    return context, Memory(context.runs.store), name
+
+
+def _view(entry: MemoryEntry) -> MemoryView:
+    fields = {name: getattr(entry, name) for name in MemoryView.model_fields if name != "time"}
+    return MemoryView(**fields, time=stamp(entry.time))
+
+
+def _quarantined_view(one: Quarantined) -> QuarantinedView:
+    return QuarantinedView(**{**msgspec.to_builtins(one, enc_hook=repr), "time": stamp(one.time)})
+
+
+@router.get("/memory/{group}", responses=problems())
+async def list_memory(
+    group: Group,
+    request: Request,
+    who: Viewer,
+    kind: ShortText = "",
+    cursor: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> MemoryList:
+    """The entries of a group, the newest first."""
+    _, memory, name = _open(request, who, group)
+    entries = sorted(await memory.list(name, kind), key=lambda entry: entry.id, reverse=True)
+    rest = [entry for entry in entries if not cursor or entry.id < int(cursor)]
+    more = len(rest) > limit
+    return MemoryList(
+        entries=[_view(entry) for entry in rest[:limit]], next=str(rest[limit - 1].id) if more else None
+    )
+
+
+@router.get("/memory/{group}/search", responses=problems())
+async def search_memory(
+    group: Group,
+    request: Request,
+    who: Viewer,
+    q: Annotated[str, Query(min_length=1, max_length=2_000)],
+    kind: ShortText = "",
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> MemoryMatches:
+    """The entries of a group that share words with a text, the best match first."""
+    _, memory, name = _open(request, who, group)
+    return MemoryMatches(entries=[_view(entry) for entry in await memory.search(name, q, kind, limit)])
+
+
+@router.post("/memory/{group}", status_code=201, responses=problems(409))
+async def promote_memory(group: Group, body: PromoteBody, request: Request, who: Operator) -> MemoryMatches:
+    """Add an entry, the output of a node or a text to the long-term memory of a group."""
+    context, memory, name = _open(request, who, group)
+    if sum((body.entry is not None, body.run is not None, bool(body.text))) != 1:
+        raise Problem(422, "bad-request", "promote one thing: an `entry`, a `run` with `at`, or a `text`")
+    if body.run is not None:
+        await context.visible_row(who, body.run)
+    source = {"entry": body.entry, "run": body.run, "at": body.at}
+    await context.audit(who, "memory.promote", name, **source)
+    try:
+        promoted = await memory.promote(name, body.entry, run=body.run or "", at=body.at, text=body.text)
+    except StoreError as error:
+        raise Problem(422, "bad-request", str(error)) from error
+    return MemoryMatches(entries=[_view(entry) for entry in promoted])
+
+
+@router.delete("/memory/{group}/{entry_id}", status_code=204, responses=problems())
+async def forget_entry(group: Group, entry_id: EntryId, request: Request, who: Operator) -> None:
+    """Delete one entry of a group."""
+    context, memory, name = _open(request, who, group)
+    await context.audit(who, "memory.forget", name, entry=entry_id)
+    if not await memory.forget(name, entry_id):
+        raise not_found()
+
+
+@router.delete("/memory/{group}", responses=problems())
+async def forget_group(group: Group, request: Request, who: Author) -> Deleted:
+    """Delete all entries of a group."""
+    context, memory, name = _open(request, who, group)
+    await context.audit(who, "memory.forget_all", name)
+    return Deleted(deleted=await memory.forget_all(name))
+
+
+@router.get("/runs/{run_id}/quarantine", responses=problems())
+async def get_quarantine(run_id: RunId, request: Request, who: Viewer) -> list[QuarantinedView]:
+    """All messages that the nodes of a run returned, of which some may be promoted."""
+    context = context_of(request)
+    await context.visible_row(who, run_id)
+    return [_quarantined_view(one) for one in await Memory(context.runs.store).quarantine(run_id)]

@@ -1,0 +1,129 @@
+"""The server itself: whether it lives and is ready, its metrics, and what it allows."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+from starlette.responses import PlainTextResponse, Response
+
+from roundel.journal.registry import scheme_of
+from roundel.journal.store import StoreError
+from roundel.kernel.events import stamp
+from roundel.server.bodies import problems
+from roundel.server.context import AUDIT, caller, context_of
+from roundel.server.identity import Principal
+from roundel.server.problems import Problem
+from roundel.server.routes.access import check_sees_everything
+from roundel.server.security import MAX_BODY
+from roundel.workflow.policy import Policy
+
+router = APIRouter(tags=["system"])
+Viewer = Annotated[Principal, caller("viewer")]
+Admin = Annotated[Principal, caller("admin")]
+PLACEHOLDER = "Roundel is running. Its API is described at /api/v1/openapi.json.\n"
+
+
+class Health(BaseModel):
+    status: str = "ok"
+
+
+class Allowed(BaseModel):
+    """What workflows that reach the server as text may use, by name."""
+
+    functions: list[str]
+    mcp: list[str]
+    environment: list[str]
+    models: list[str]
+    """Providers, and the hosts of other endpoints."""
+    python_code: bool
+    files: bool
+    """Whether some folders are allowed."""
+
+
+class ServerView(BaseModel):
+    """A server, for pages and programs that work with it."""
+
+    version: str
+    engine: str
+    store: str
+    """The kind of store, without its location."""
+    started: str
+    time: str
+    allowed: Allowed
+    limits: dict[str, int]
+    active_runs: int
+
+
+@router.get("/healthz", responses=problems())
+async def get_health() -> Health:
+    """Whether the process lives."""
+    return Health()
+
+
+@router.get("/readyz", responses=problems())
+async def get_readiness(request: Request) -> Health:
+    """Whether the server can work: it is not shutting down, and its store can be read."""
+    context = context_of(request)
+    if not context.is_ready:
+        raise Problem(503, "unavailable", "the server is starting, or shutting down")
+    try:
+        await context.documents.entries(AUDIT, limit=1)
+    except StoreError as error:
+        raise Problem(503, "unavailable", "the store cannot be read") from error
+    return Health()
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+)
+async def get_metrics(request: Request, who: Admin) -> Response:
+    """Metrics of all runs that this server executes, for Prometheus."""
+    check_sees_everything(who)
+    metrics = context_of(request).metrics
+    if metrics is None:
+        raise Problem(404, "not-found", "metrics need another package: pip install 'roundel[prometheus]'")
+    return Response(metrics.exposition(), headers={"content-type": metrics.content_type})
+
+
+@router.get("/api/v1/server", responses=problems())
+async def get_server(request: Request, _who: Viewer) -> ServerView:
+    """The version, the store, the limits and what the operator allows."""
+    context = context_of(request)
+    settings = context.settings
+    return ServerView(
+        version=version("roundel"),
+        engine=type(context.runs.engine).__name__.removesuffix("Engine").lower(),
+        store=scheme_of(context.runs.store.location),
+        started=stamp(context.started),
+        time=stamp(context.clock()),
+        allowed=_allowed(settings.policy),
+        limits={
+            "active_runs": settings.max_active_runs,
+            "streams": settings.max_streams,
+            "body_bytes": MAX_BODY,
+        },
+        active_runs=context.active_runs,
+    )
+
+
+def _allowed(policy: Policy) -> Allowed:
+    models = [one.provider or urlsplit(one.base_url).hostname or "" for one in policy.models]
+    return Allowed(
+        functions=list(policy.functions),
+        mcp=list(policy.mcp),
+        environment=list(policy.environment),
+        models=models,
+        python_code=policy.python_code,
+        files=bool(policy.files),
+    )
+
+
+@router.get("/", include_in_schema=False)
+async def get_root() -> Response:
+    return PlainTextResponse(PLACEHOLDER)
