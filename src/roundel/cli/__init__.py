@@ -46,6 +46,8 @@ COMMANDS = {
     "replay": "Compare a run with another workflow or other limits.",
     "prune": "Delete rounds of finished runs.",
     "memory": "Show and change the memory of groups.",
+    "serve": "Serve the HTTP API, and execute runs.",
+    "token": "Create, list and revoke the tokens of a server.",
     "demo": "Watch two loops, with no key and no network.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",

@@ -63,6 +63,8 @@ class Interrupts:
         self._synchronous = False
         """Whether code now blocks the event loop, so that a callback in the loop would run too late."""
         self._first = threading.Event()
+        self.grace_seconds = GRACE_SECONDS
+        """How long cancelled work may take to end; a server that shuts down takes as long as it was told."""
         self._terminals: list[int] = []
 
     def listen(self) -> None:
@@ -148,7 +150,7 @@ class Interrupts:
         """Ends a process whose cancelled work does not end: a function in a thread, a node that ignores
         it."""
         self._first.wait()
-        threading.Event().wait(GRACE_SECONDS)  # nobody sets it: a sleep
+        threading.Event().wait(self.grace_seconds)  # nobody sets it: a sleep
         self.exit_now()
 
     def exit_now(self) -> NoReturn:

@@ -1,0 +1,151 @@
+"""`roundel serve`: the HTTP server on a store, until Ctrl-C or SIGTERM.
+
+The first signal shuts the server down in order (server/serving.py): streams end, requests finish, calls in
+flight finish or are handed back, and no status changes. A second Ctrl-C leaves at once; the runs are then as
+after a crash, and the next server resumes them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roundel.cli import INVALID
+from roundel.cli.next_step import command_line, suggest, suggest_without_store
+from roundel.cli.output import echo, styled
+from roundel.cli.signals import GRACE_SECONDS, interrupts
+from roundel.cli.store_access import open_runs, run_to_end, store_option
+from roundel.workflow.allow_list import Policy, load_policy
+
+EXTRA = ("fastapi", "uvicorn", "starlette", "pydantic")
+"""What the extra `server` brings."""
+
+
+class CannotServe(click.ClickException):
+    """The server cannot start as it was asked to."""
+
+    exit_code = INVALID
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option(
+    "--port", default=8420, show_default=True, type=click.IntRange(0, 65535), metavar="N", help="0: any."
+)
+@click.option(
+    "--name", "names", multiple=True, metavar="NAME", help="A further name under which it is reached."
+)
+@store_option
+@click.option(
+    "--allow",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The allow-list: what workflows from the web may use.",
+)
+@click.option("--tls-certificate", "certificate", metavar="FILE", help="Serve with TLS: the certificate.")
+@click.option("--tls-key", "key", metavar="FILE", help="The private key of the certificate.")
+@click.option("--proxy-headers", is_flag=True, help="A proxy on this machine says who calls, and how.")
+@click.option(
+    "--max-runs",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Execute at most N runs at the same time.",
+)
+@click.option(
+    "--shutdown-seconds",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0, 3600),
+    metavar="N",
+    help="How long calls in flight may take to finish.",
+)
+def serve_command(
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    place: str | None,
+    allow: Path | None,
+    certificate: str | None,
+    key: str | None,
+    proxy_headers: bool,
+    max_runs: int,
+    shutdown_seconds: float,
+) -> None:
+    """Serve the HTTP API, and execute the runs that are started with it."""
+    if bool(certificate) != bool(key):
+        raise click.UsageError("--tls-certificate and --tls-key belong together")
+    try:
+        from roundel.server.context import ServerSettings
+        from roundel.server.serving import REQUEST_SECONDS, NotProtected, Serving, is_loopback
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise CannotServe(
+            f"the server needs more packages ({error.name} is missing): pip install 'roundel[server]'"
+        ) from None
+    from roundel.hosts.local import LocalEngine
+    from roundel.runs.runs import Runs
+
+    suggest_without_store("serve", "--help")
+    policy = load_policy(allow) if allow is not None else Policy()
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        names=names,
+        policy=policy,
+        max_active_runs=max_runs,
+        shutdown_seconds=shutdown_seconds,
+    )
+    interrupts.grace_seconds = shutdown_seconds + REQUEST_SECONDS + GRACE_SECONDS
+    opened = open_runs(place)
+
+    def on_ready(url: str) -> None:
+        if not is_loopback(host) and not (certificate or proxy_headers):
+            echo(styled("warning: without TLS everybody on the way can read what is sent", fg="yellow"))
+        echo("open ", styled(url, bold=True), err=False)
+        echo("The link works once, within ten minutes.")
+        echo("Ctrl-C stops the server; its runs continue when it is started again.")
+
+    async def work() -> None:
+        async with opened:
+            engine = LocalEngine(lambda: opened.store, policy=policy)
+            serving = Serving(
+                Runs(opened.store, engine=engine),
+                settings,
+                certificate=certificate,
+                key=key,
+                proxy_headers=proxy_headers,
+            )
+            try:
+                with interrupts.with_action(serving.stop):
+                    await serving.serve(on_ready)
+            finally:
+                await engine.close()
+
+    try:
+        run_to_end(work)
+    except NotProtected:
+        suggest("token", "create", "--role", "admin")
+        raise CannotServe(
+            f"{host} can be reached from other machines, and nobody has a token to sign in from there; "
+            f"create one first: `{command_line('token', 'create', '--role', 'admin')}`"
+        ) from None
+    except OSError as error:
+        raise CannotServe(_explain(error, host, port)) from None
+    echo("the server has stopped")
+    suggest("serve")
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    import errno
+
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} at {host} is in use; choose another one with --port, or --port 0 for any"
+    if error.errno in (errno.EACCES, errno.EPERM) and port < 1024:
+        return f"port {port} is reserved for the system; choose one above 1023 with --port"
+    if error.filename:
+        return f"cannot read {error.filename}: {error.strerror}"
+    return f"cannot listen at {host}, port {port}: {error.strerror or error}"
