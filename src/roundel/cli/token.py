@@ -22,6 +22,8 @@ from roundel.server.identity import ROLES, Identities, IssuedToken, Role, TokenR
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 MAX_SECONDS = 10 * 366 * 86400.0
 PAGE = 200
+BY = "command line"
+"""Who has created or revoked a token, for the audit log."""
 
 
 @click.group("token")
@@ -54,10 +56,9 @@ def create(role: Role, groups: tuple[str, ...], name: str, seconds: float | None
         documents = runs.store.documents()
         expires = None if seconds is None else time.time() + seconds
         entry = {"time": time.time(), "who": None, "action": "token.create", "subject": name or role}
-        await documents.append("audit", {**entry, "role": role, "groups": groups or None, "by": "command"})
-        return await Identities(documents).create_token(
-            name or role, role, groups or None, expires, "command"
-        )
+        await documents.append("audit", {**entry, "role": role, "groups": groups or None, "by": BY})
+        identities = Identities(documents)
+        return await identities.create_token(name or role, role, groups or None, expires, BY)
 
     issued = with_runs(place, work, creates=True)
     suggest("token", "list")
@@ -72,7 +73,8 @@ def list_tokens(as_json: bool, place: str | None) -> None:
     """List the tokens that are valid, without their secrets."""
 
     async def work(runs: Runs) -> list[tuple[str, TokenRecord]]:
-        identities, found = Identities(runs.store.documents()), []
+        identities = Identities(runs.store.documents())
+        found: list[tuple[str, TokenRecord]] = []
         while page := await identities.tokens(after=found[-1][0] if found else "", limit=PAGE):
             found += page
         return found
@@ -116,7 +118,7 @@ def revoke(token: str, place: str | None) -> None:
             "who": None,
             "action": "token.revoke",
             "subject": token,
-            "by": "command",
+            "by": BY,
         }
         await documents.append("audit", entry)
         return await Identities(documents).revoke(token)

@@ -155,14 +155,14 @@ def saved(document: Document) -> SavedWorkflow:
     return msgspec.convert(body, SavedWorkflow)
 
 
-async def in_reader(function: Callable[..., T], *arguments: Any, seconds: float = READ_SECONDS) -> T:
+async def in_reader(function: Callable[..., T], *arguments: Any) -> T:
     """Calls a function in one of the threads for texts. Problem if it takes too long, or if all threads are
     busy for as long."""
     future = asyncio.get_running_loop().run_in_executor(_READERS, function, *arguments)
-    done, _ = await asyncio.wait({future}, timeout=seconds)
+    done, _ = await asyncio.wait({future}, timeout=READ_SECONDS)
     if not done:
         future.cancel()  # only one that has not begun
-        detail = f"reading the text takes more than {seconds:g} seconds, or too many others are read"
+        detail = f"reading the text takes more than {READ_SECONDS:g} seconds, or too many others are read"
         raise Problem(503, "unavailable", detail, headers={"retry-after": "10"})
     return future.result()
 

@@ -53,8 +53,8 @@ class _Server(uvicorn.Server):
 
 
 class Serving:
-    """One server. `serve` is its whole life; `stop`, which may be called from any task of its event loop, ends
-    it in order."""
+    """One server. `serve` is its whole life; `stop`, which any task of its event loop may call, ends it in
+    order."""
 
     def __init__(
         self,
