@@ -10,9 +10,11 @@ import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -795,6 +797,60 @@ def test_all_stores_answer_random_filters_alike(runs: list[Any], filters: list[d
     with tempfile.TemporaryDirectory() as folder:
         first, *others = [asyncio.run(answers(make(Path(folder))())) for make in STORES.values()]
     assert all(other == first for other in others)
+
+
+def test_a_row_shows_progress_from_the_beginning(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        begun = msgspec.structs.replace(new(), progress={"step": 0})
+        claim = await store.create(begun, chunk(STARTED))
+        assert (await reader.row("run")).progress == {"step": 0}
+        odd = {"step": 1, "odd": {1}.__class__}
+        await store.append(claim, 1, chunk(*waits(1)), "waiting", {}, False, lambda: odd)
+        assert (await reader.row("run")).progress == {"step": 1, "odd": "<class 'set'>"}
+        await store.append(claim, 2, chunk(), "waiting", {}, False, lambda: None)
+        await store.append(claim, 2, chunk(), "paused", {})
+        (row,) = await reader.rows()
+        assert row.progress == {"step": 1, "odd": "<class 'set'>"}
+        await store.append(claim, 2, chunk(*waits(2)), "completed", {}, False, lambda: {"step": 2})
+        await store.release(claim)
+        await store.prune("run", [], "last")
+        assert (await reader.row("run")).progress == {"step": 2}
+        await store.create(new("other"), chunk(STARTED))
+        assert (await reader.row("other")).progress is None
+
+    stores(story)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "in memory"])
+def test_progress_is_computed_when_the_row_is_written_and_not_otherwise(tmp_path: Path, kind: str) -> None:
+    now, called = [100.0], []
+
+    def progress() -> dict[str, Any]:
+        called.append(now[0])
+        return {"time": now[0]}
+
+    async def story(store: Store) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        for first, time in enumerate((100.0, 100.5, 100.9, 101.2, 101.3, 102.1, 102.3, 99.0), 1):
+            now[0] = time
+            await store.append(claim, first, chunk(*waits(first)), "running", None, True, progress)
+        assert called == [101.2, 102.3, 99.0], "once a second, and if the clock was set back"
+        assert (await store.row("run")).progress == {"time": 99.0}
+        await store.append(claim, 9, chunk(*waits(9)), "waiting", {}, True, progress)
+        await store.append(claim, 10, chunk(), "running", None, True, progress)
+        assert len(called) == 5
+        await store.close()
+
+    clock = partial(now.__getitem__, 0)
+    on_disk = kind == "sqlite"
+    asyncio.run(
+        story(
+            SqliteStore(tmp_path / "runs.db", sync="off", clock=clock)
+            if on_disk
+            else InMemoryStore(clock=clock)
+        )
+    )
 
 
 def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import roundel
+import roundel.extend
 from roundel.hosts.control import Question
 from tests.runs.polish_workflow import ALONE, BOTH, DRAFTS, POLISH, run_stored, using
 
@@ -123,6 +125,42 @@ def test_runs_have_a_group_and_say_who_started_them(place: Path) -> None:
         assert [row.id for row in await runs.list(groups=["blue", ""], name="polish")] == [none, given]
         first = (await runs.list(limit=2))[-1]
         assert [row.id for row in await runs.list(before=first.number)] == [none, given, own]
+
+    using(place, story)
+
+
+def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
+    def shown(row: roundel.extend.RunRow) -> dict[str, Any]:
+        assert row.progress is not None
+        return row.progress
+
+    async def story(runs: roundel.Runs) -> None:
+        run_id = await runs.start(POLISH, "tea", script=ALONE)
+        begun = shown(await runs.row(run_id))
+        assert (begun["loops"][0]["address"], begun["score"], begun["questions"]) == ("Writer[1]", None, [])
+        await runs.wait(run_id)
+        await runs.answer(run_id, "go on")
+        await runs.resume(run_id)
+        progress = shown(await runs.row(run_id))
+        assert progress == {
+            "loops": [{"address": "Writer[2]", "loop": "Writer", "round": 2, "limit": 5}],
+            "score": 80,
+            "usage": (await runs.inspect(run_id)).state.summary()["usage"],
+            "guard": {"kind": "rounds", "name": "Gate", "used": 2, "limit": 5, "share": 0.4},
+            "questions": ["Writer[2]/Editor"],
+        }
+        await runs.lock(run_id, "lunch", by="ann")
+        locked = shown(await runs.row(run_id))
+        assert (locked["lock"]["what"], locked["lock"]["text"]) == ("manual", "a person locked it")
+        assert locked["loops"] == progress["loops"]
+        fork = await runs.fork(run_id, "Writer[2]")
+        assert shown(await runs.row(fork))["loops"] == progress["loops"]
+        await runs.resume(fork)
+        await runs.pause(fork, "tea")
+        assert shown(await runs.row(fork))["pause"] == {"reason": "tea"}
+        await runs.stop(fork)
+        over = shown(await runs.row(fork))
+        assert (over["loops"], over["questions"], over["guard"], over["score"]) == ([], [], None, 80)
 
     using(place, story)
 

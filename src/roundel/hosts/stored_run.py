@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
-from roundel.journal.run_journal import Replay, RunJournal, pack, rebuild, restore_state
+from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
@@ -318,6 +318,7 @@ async def create(
     step(first, started)
     entry = Entry(started, tuple(first.decisions.made))
     written = Chunk(1, pack([encode_entry(entry)]))
+    new = replace(new, progress=progress_of(first))
     return RunJournal(store, await store.create(new, written), entry)
 
 

@@ -53,7 +53,10 @@ APPEND = (
     "INSERT OR IGNORE INTO chunks (place, count, version, body) "
     f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
 )
-UPDATE_ROW = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
+UPDATE_ROW = (
+    "UPDATE runs SET status = ?2, updated = ?3, facts = ?4, progress = coalesce(?7, progress) "
+    f"WHERE {_MAY_APPEND}"
+)
 UPDATE_EVERY = 1.0
 """Seconds after which a run's row is updated although its status is the same."""
 
@@ -73,10 +76,11 @@ def append(
     chunk: Chunk,
     update: RowUpdate,
     summary: dict[str, Any] | None,
+    progress: bytes | None = None,
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
-    values = (first, update.status, update.time, reached, claim.run, claim.fence)
+    values = (first, update.status, update.time, reached, claim.run, claim.fence, progress)
     if db.execute(UPDATE_ROW, values).rowcount != 1:
         failure = explain_append_refusal(db, claim, first, chunk, location)
         if failure is not None:
@@ -84,8 +88,12 @@ def append(
         return  # repeated: the row was updated together with the chunk the first time
     insert_chunk(db, claim.run, first, chunk)
     if summary is not None:
-        body = msgspec.json.encode(summary, enc_hook=repr)
-        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (body, claim.run))
+        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (encode_fields(summary), claim.run))
+
+
+def encode_fields(fields: dict[str, Any] | None) -> bytes | None:
+    """A summary or a progress as it is stored; values of other types become texts."""
+    return msgspec.json.encode(fields, enc_hook=repr) if fields is not None else None
 
 
 def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:

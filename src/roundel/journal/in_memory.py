@@ -23,9 +23,11 @@ import msgspec
 from msgspec import Struct, field
 
 from roundel.journal.chunk_rows import (
+    UPDATE_EVERY,
     ChunkRow,
     UnreadableEntry,
     decoding_entries,
+    encode_fields,
     entries_among,
     entries_in,
     gap_error,
@@ -42,6 +44,7 @@ from roundel.journal.store import (
     ControlRequest,
     NewRun,
     Pinned,
+    Progress,
     RequestKind,
     RunRow,
     Snapshot,
@@ -71,6 +74,9 @@ class _StoredRun(Struct):
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     summary: bytes | None = None
+    progress: bytes | None = None
+    shown: float = 0.0
+    """When the progress was last computed."""
     pruned: str = ""
     kept: list[bytes] | None = None
 
@@ -141,6 +147,7 @@ class InMemoryStore:
                 raise run_exists_error(run.id)
             self._numbers += 1
             made = self._runs[run.id] = _StoredRun(self._numbers, run, run.created)
+            made.progress, made.shown = encode_fields(run.progress), self._now()
             if chunk is not None:
                 self._add(made, chunk)
             return Claim(run.id, made.number, 1, made.facts, made.facts)
@@ -170,6 +177,7 @@ class InMemoryStore:
         status: str,
         summary: dict[str, Any] | None,
         quiet: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
         disk."""
@@ -180,9 +188,14 @@ class InMemoryStore:
                     return  # repeated by a caller that did not know whether it succeeded
                 raise gap_error(claim, run.facts, first, self.location)
             self._add(run, chunk)
-            run.status, run.updated = status, self._now()
+            now = self._now()
+            # As often as SQLite writes the row; computing it with each append would make runs slower.
+            due = status != run.status or not run.shown <= now < run.shown + UPDATE_EVERY
+            if progress is not None and (due or summary is not None or not chunk.count):
+                run.progress, run.shown = encode_fields(progress()) or run.progress, now
+            run.status, run.updated = status, now
             if summary is not None:
-                run.summary = msgspec.json.encode(summary, enc_hook=repr)
+                run.summary = encode_fields(summary)
 
     def _add(self, run: _StoredRun, chunk: Chunk) -> None:
         """Appends a chunk at the next position. Called with the lock, so positions rise in the order of
@@ -398,6 +411,7 @@ def _row(run: _StoredRun) -> RunRow:
     """The row as SqliteStore would have it. The summary is decoded anew, so that no caller shares it."""
     new = run.new
     summary = msgspec.json.decode(run.summary) if run.summary is not None else None
+    progress = msgspec.json.decode(run.progress) if run.progress is not None else None
     owner = f"process {os.getpid()}" if run.owned else ""
     origin = (new.parent, new.forked_at)
     times = (new.created, run.updated)
@@ -415,4 +429,5 @@ def _row(run: _StoredRun) -> RunRow:
         new.group,
         new.started_by,
         run.number,
+        progress,
     )

@@ -69,6 +69,7 @@ from roundel.journal.chunk_rows import (
     OF_RUN,
     RowUpdate,
     delete_run,
+    encode_fields,
     insert_chunk,
     no_run_error,
     run_exists_error,
@@ -262,7 +263,8 @@ def _new_owner() -> int:
 
 
 CREATED = (
-    "id, name, input, parent, forked_at, group_id, started_by, owner, created, updated, facts, status, fence"
+    "id, name, input, parent, forked_at, group_id, started_by, progress, owner, created, updated, facts, "
+    "status, fence"
 )
 _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 
@@ -302,7 +304,8 @@ class Claims:
             # lease.
             self._leases.renew(db)
             texts = (run.id, run.name, run.input, run.parent, run.forked_at, run.group, run.started_by)
-            values = (*texts, self._leases.owner, run.created, run.created, count)
+            shown = encode_fields(run.progress)
+            values = (*texts, shown, self._leases.owner, run.created, run.created, count)
             query = f"INSERT INTO runs ({CREATED}) VALUES ({','.join('?' * len(values))},'running',1)"
             try:
                 number = db.execute(query, values).lastrowid

@@ -32,6 +32,7 @@ stored once per run, by digest.
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -52,6 +53,7 @@ from roundel.kernel.facts import (
     encode_fact,
     with_decisions,
 )
+from roundel.kernel.progress import progress
 from roundel.kernel.snapshot import (
     PlanIndex,
     SnapshotError,
@@ -67,6 +69,7 @@ from roundel.kernel.step import IllegalFact, revise, step
 from roundel.plan.graph import Plan
 from roundel.workflow.secrets import SecretMasker
 
+logger = logging.getLogger("roundel")
 PLAIN, PACKED = b"j", b"d"
 """The first byte of a chunk says how the rest is encoded."""
 WORTH_PACKING = 300
@@ -310,6 +313,16 @@ MAX_PENDING_FACTS = 500
 """Pure nodes alone need no commit; this many facts do."""
 
 
+def progress_of(run: Run) -> dict[str, Any] | None:
+    """What the row of a run shows; None if that cannot be computed. Node types of other packages take part
+    in it, and a run must not end because of what a list shows of it."""
+    try:
+        return progress(run)
+    except Exception:
+        logger.exception("the progress of run %s cannot be shown", run.run_id)
+        return None
+
+
 class RunJournal:
     """Gathers the facts of one run and commits them together. Created by an engine, with its claim on
     the run.
@@ -378,7 +391,7 @@ class RunJournal:
         # the store accepts nothing behind the gap either.
         first, status = self._first, run.status
         self._first += chunk.count
-        await self.store.append(self.claim, first, chunk, status, summary, quiet)
+        await self.store.append(self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run))
         self._status = status
         self._snapshots.count(chunk)
         # Not while there are new facts: the state must not be ahead of the facts that were written.

@@ -28,6 +28,7 @@ COLUMNS = (
     "parent",
     "forked_at",
     "summary",
+    "progress",
     "pruned",
     "group_id",
     "started_by",
@@ -136,7 +137,8 @@ class RunRows(Claims):
         found = dict(zip(COLUMNS, plain, strict=True))
         owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
         with decoding_from(self.path, f"run {found['id']}"):
-            found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
+            for name in ("summary", "progress"):
+                found[name] = msgspec.json.decode(found[name]) if found[name] else None
         group = found.pop("group_id")
         described = self._leases.describe(owner) if owner else ""
         return RunRow(facts=facts, owner=described, group=group, number=number, **found)

@@ -29,7 +29,8 @@ CREATE TABLE runs (
     group_id TEXT NOT NULL DEFAULT '',
     started_by TEXT NOT NULL DEFAULT '',
     input TEXT NOT NULL,
-    summary BLOB
+    summary BLOB,
+    progress BLOB
 );
 CREATE INDEX runs_group ON runs (group_id);
 -- One row for each store object that has claimed runs (leases.py). A run names it, or 0.

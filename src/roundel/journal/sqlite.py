@@ -51,6 +51,7 @@ from roundel.journal.chunk_rows import (
     clear_run,
     decoding_entries,
     delete_run,
+    encode_fields,
     entries_among,
     entries_in,
     explain_append_refusal,
@@ -75,6 +76,7 @@ from roundel.journal.store import (
     Claim,
     ControlRequest,
     Pinned,
+    Progress,
     RequestKind,
     Snapshot,
     StoreError,
@@ -218,6 +220,7 @@ class SqliteStore(RunRows, ControlRequests):
         status: str,
         summary: dict[str, Any] | None,
         quiet: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         # Nearly every append is one row, with one statement, which may be written inline. The row of the
         # run is left out of it, since it would be a second page in each commit; its status is the same,
@@ -239,7 +242,10 @@ class SqliteStore(RunRows, ControlRequests):
         update = RowUpdate(status, now)
         if last is not None:
             self._claims[claim.run, claim.fence] = update
-        await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, update, summary))
+        shown = encode_fields(progress()) if progress is not None else None
+        await self._writer.write(
+            lambda db: append(db, claim, first, self.location, chunk, update, summary, shown)
+        )
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
         """For the writer: why APPEND changed no row."""

@@ -23,7 +23,7 @@ that writes raises StoreError. Using a store after it was closed opens it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:  # it imports the errors from here
 RequestKind = Literal[
     "pause", "resume", "retry", "stop", "answer", "lock", "unlock", "step", "breakpoints", "edit"
 ]
+
+
+Progress = Callable[[], dict[str, Any] | None]
+"""Computes how far a run is, for its row; None leaves what the row has."""
 
 
 class StoreError(Exception):
@@ -102,6 +106,9 @@ class RunRow(Struct, frozen=True):
     started_by: str = ""
     number: int = 0
     """Rises with each run of the store, so that a list can be continued below the last one seen."""
+    progress: dict[str, Any] | None = None
+    """How far the run is, in any status (kernel/progress.py). It may be about a second older than the last
+    facts."""
 
 
 class NewRun(Struct, frozen=True):
@@ -116,6 +123,7 @@ class NewRun(Struct, frozen=True):
     forked_at: str = ""
     group: str = ""
     started_by: str = ""
+    progress: dict[str, Any] | None = None
 
 
 class Claim(Struct, frozen=True):
@@ -230,11 +238,15 @@ class Store(Protocol):
         status: str,
         summary: dict[str, Any] | None,
         quiet: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         """Appends facts from number `first` on; they are durable when this returns. Fenced if the claim
         is old.
 
         `quiet`: the run has nothing else in flight, so waiting for the disk delays no work of it.
+
+        `progress` is called, before anything is awaited, if this append also writes the row of the run: with
+        each change of status, and otherwise about once a second.
 
         Appends are written in the order in which they are requested, and nothing behind a gap: once one
         fails, all that follow fail.

@@ -394,10 +394,14 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
         data = {"status": "completed", "output": text}
         if last.data:
             data["data"] = last.data
+            if "score" in last.data:
+                _record_score(run, last.data["score"])
     else:
         data = {"status": "completed"}
     if outcome.report:
         data.update(outcome.report)
+        if "score" in outcome.report:
+            _record_score(run, outcome.report["score"])
     if outcome.usage is not None:
         record_usage(run, execution, outcome)
     # Usage and events of the node come before `completed`, which is the last event of an execution.
@@ -405,6 +409,11 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
         run.emit(name, node.id, address, fields)
     run.seq = seq = run.seq + 1  # as run.emit does, inlined
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
+
+
+def _record_score(run: Run, score: Any) -> None:
+    if isinstance(score, (int, float)) and not isinstance(score, bool):
+        run.guard_stats.score = score
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:

@@ -549,7 +549,7 @@ _BEGINNING = stamp(0)
 
 
 class GuardStats:
-    """Measurements of a run that budgets and breaker rely on."""
+    """Measurements of a run that budgets and breaker rely on, and the newest score, for lists of runs."""
 
     __slots__ = (
         "aside",
@@ -558,6 +558,7 @@ class GuardStats:
         "largest_calls",
         "last_unlock",
         "raised_caps",
+        "score",
         "surge_allowance",
         "surge_baseline",
         "unpriced_models",
@@ -579,6 +580,8 @@ class GuardStats:
         """The tokens that an unlock allows before the next surge can trip."""
         self.raised_caps: dict[int, int] = {}
         """Caps raised by unlocks, by the site of the loop's entry."""
+        self.score: float | None = None
+        """The newest score that a node returned or reported; it decides nothing."""
         self.last_unlock = ""
         """The lock that was last unlocked without a change; a second one in a row is refused
         (unlock.py)."""
@@ -753,7 +756,8 @@ class Run:
                 nodes[node.id] = nodes.get(node.id, 0) + count
         return nodes
 
-    def _usage(self) -> dict[str, Any]:
+    def usage_summary(self) -> dict[str, Any]:
+        """Total usage, with money in dollars."""
         usage: dict[str, Any] = dict(self.usage)
         unpriced = usage["unpriced_calls"]
         if unpriced and unpriced >= usage["model_calls"] and not usage["cost_usd"]:
@@ -772,7 +776,7 @@ class Run:
                 name: {"rounds": loop.rounds, "exit_reason": loop.exit_reason, "entries": loop.entries}
                 for name, loop in self.loops.items()
             },
-            "usage": self._usage(),
+            "usage": self.usage_summary(),
         }
         if self.output is not None and self.output.data:
             data["data"] = self.output.data

@@ -13,10 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.hosts.control import Question, open_questions
-from roundel.kernel.breaker import breaker_of, history_of
-from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Ask
-from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.debugging import (
     StopPoint,
     WaitingQueue,
@@ -26,22 +23,18 @@ from roundel.kernel.debugging import (
     ready_stops,
     waiting_queues,
 )
-from roundel.kernel.loops import cap_of
-from roundel.kernel.novelty import novelty
+from roundel.kernel.progress import GuardState, LoopPosition, guard_states, loop_positions
 from roundel.kernel.state import (
     NEXT_ROUND,
     START_CALLS,
     Activation,
     CompositeRun,
-    GraphInstance,
     Run,
     ToolLoop,
     order_key,
 )
 from roundel.plan.graph import NodePlan
-from roundel.plan.proof import bounds
 from roundel.plan.scope import Unit
-from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.message import Message
 
 
@@ -91,37 +84,6 @@ class BlockedNode(Struct, frozen=True):
     """The ids of the nodes, or of the entries of loops, that have to settle first."""
     is_triggered: bool
     """Whether it would run then; otherwise an edge has to trigger it."""
-
-
-class LoopPosition(Struct, frozen=True):
-    """A loop that is running, in its current round."""
-
-    address: str
-    loop: str
-    round: int
-    limit: int | None
-    """The most rounds that it can have: as proved, else its cap; None if there is no number."""
-    by: str = ""
-    """The guard that the limit follows from; empty for a cap, and for a node that repeats by itself."""
-
-
-class GuardState(Struct, frozen=True):
-    """How much of a limit is used."""
-
-    kind: str
-    """What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit."""
-    name: str
-    """The node, loop or graph that has the limit."""
-    used: float
-    limit: float
-    address: str = ""
-
-    @property
-    def share(self) -> float:
-        """How near it is: 1 if the limit is reached."""
-        if self.kind == "novelty":
-            return min(1.0, self.limit / self.used) if self.used > 0 else 1.0
-        return self.used / self.limit if self.limit > 0 else 1.0
 
 
 class BreakpointState(Struct, frozen=True):
@@ -175,7 +137,7 @@ def inspect_run(run: Run) -> RunInspection:
         pause.get("reason", ""),
         pause.get("address", ""),
         pause.get("breakpoint", ""),
-        tuple(_loops(run, activations)),
+        tuple(loop_positions(run, activations)),
         tuple(_ready(run)),
         tuple(_blocked(run, activations)),
         tuple(sorted(address for address, call in run.calls.items() if not isinstance(call.command, Ask))),
@@ -185,7 +147,7 @@ def inspect_run(run: Run) -> RunInspection:
             for queue in sorted(queues, key=_queue_order)
             if (messages := waiting(queue.messages))
         ),
-        tuple(sorted(_guards(run, activations), key=lambda guard: -guard.share)),
+        tuple(sorted(guard_states(run, activations), key=lambda guard: -guard.share)),
         tuple(breakpoint_states(run)),
         dict(run.plan.graph.vars),
     )
@@ -323,137 +285,3 @@ def _blocked_in(activation: Activation, unsettled: set[int]) -> Iterator[Blocked
 
 def _unit_name(unit: Unit, nodes: tuple[NodePlan, ...]) -> str:
     return unit.node.id if unit.node is not None else nodes[unit.members[0]].id
-
-
-# Loops and guards.
-
-
-def _composites(run: Run, activations: list[Activation]) -> list[CompositeRun]:
-    """The composite nodes that are running, each once: around a scope, or between two rounds."""
-    found = {id(one): one for each in activations if (one := each.instance.composite_run) is not None}
-    found.update((id(item), item) for item, _ in run.held if isinstance(item, CompositeRun))
-    return list(found.values())
-
-
-def _loops(run: Run, activations: list[Activation]) -> Iterator[LoopPosition]:
-    for activation in activations:
-        if activation.parent is not None:
-            limit, by = _proved_limit(run, activation)
-            yield LoopPosition(activation.address, activation.name, activation.round, limit, by)
-    for composite in _composites(run, activations):
-        if composite.execution.node.kind.loops:
-            address = f"{composite.stem}{composite.round}]"
-            most = _rounds_limit(composite.execution.node, composite.controller)
-            yield LoopPosition(address, composite.execution.node.id, composite.round, most)
-
-
-def _proved_limit(run: Run, activation: Activation) -> tuple[int, str]:
-    """The most rounds of a free loop, and the guard that proves it. An unlock may have let it pass that
-    bound; then only its cap counts."""
-    limits, worst = bounds(activation.scope)
-    if worst is None or activation.round > worst:
-        return cap_of(run, activation), ""
-    return worst, next((limit.guard for limit in limits if limit.limit == worst), "")
-
-
-def _rounds_limit(node: NodePlan, controller: Any) -> int | None:
-    """The most rounds of a composite node, also after an unlock has raised the limit."""
-    limit = getattr(controller, "limit", None)
-    return limit if isinstance(limit, int) else node.kind.rounds(node.config)
-
-
-def _guards(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
-    for activation in activations:
-        if activation.parent is not None:
-            cap = cap_of(run, activation)
-            yield GuardState("rounds", activation.name, activation.round, cap, activation.address)
-    for composite in _composites(run, activations):
-        limit = _rounds_limit(composite.execution.node, composite.controller)
-        if composite.execution.node.kind.loops and limit is not None:
-            address = f"{composite.stem}{composite.round}]"
-            yield GuardState("rounds", composite.execution.node.id, composite.round, limit, address)
-    for queue in waiting_queues(run):
-        guard = _node_guard(run, queue)
-        if guard is not None:
-            yield guard
-    yield from _tool_guards(run)
-    for budget in _budgets(activations):
-        spent = budget.spent_amounts(run.worked)
-        for name, allowed in budget.limits.items():
-            if name in spent:
-                yield GuardState(name, budget.name, spent[name], allowed)
-    if run.time_limit < NO_TIME_LIMIT:
-        yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
-    yield from _novelty_guards(activations)
-
-
-def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
-    """The count of a counter, the time of a timer, the rounds of a `loop` node."""
-    node, activation = queue.node, queue.activation
-    bound = node.kind.bound(node.config) if node.kind.guard else None
-    if bound is None:
-        return None
-    memory = activation.instance.memory.get(node.index)
-    if bound.seconds is not None:
-        since = getattr(memory, "since", None)
-        elapsed = 0.0 if since is None else max(0.0, run.since - since)
-        return GuardState("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
-    if bound.rounds is None:
-        return None
-    used = memory if isinstance(memory, int) else 0
-    if node.kind.name == "loop" and queue.unit is not None:
-        # It counts the rounds of its loop, unless a message has given it a larger number.
-        used = activation.loop_round + getattr(getattr(memory, "history", None), "ahead", 0)
-    return GuardState("rounds", node.id, used, bound.rounds, queue.address)
-
-
-def _tool_guards(run: Run) -> Iterator[GuardState]:
-    loops: dict[int, ToolLoop] = {}
-    for call in run.calls.values():
-        if isinstance(call.owner, ToolLoop):
-            loops[id(call.owner)] = call.owner
-    loops.update((id(item), item) for item, _ in run.held if isinstance(item, ToolLoop))
-    for tool_loop in loops.values():
-        execution, conversation = tool_loop.execution, tool_loop.conversation
-        yield GuardState(
-            "tool_rounds", execution.node.id, conversation.rounds, conversation.max_rounds, execution.address
-        )
-
-
-def _budgets(activations: list[Activation]) -> Iterator[Budget]:
-    seen: set[int] = set()
-    for activation in activations:
-        instance: GraphInstance = activation.instance
-        for budget in instance.budgets.values():
-            if id(budget) not in seen:
-                seen.add(id(budget))
-                yield budget
-
-
-def _novelty_guards(activations: list[Activation]) -> Iterator[GuardState]:
-    """How new the last messages of each loop are, where a dead loop would trip the breaker."""
-    for activation in activations:
-        plan, entry = activation.instance.plan, activation.scope.entry
-        if activation.parent is None or entry is None or entry not in activation.instance.histories:
-            continue
-        breaker = breaker_of(plan, activation.name)
-        value = _last_novelty(history_of(activation.instance, entry))
-        if breaker.detects_dead_loops and value is not None:
-            yield GuardState(
-                "novelty", activation.name, round(value, 3), breaker.threshold, activation.address
-            )
-
-
-def _last_novelty(history: LoopHistory) -> float | None:
-    """The largest novelty of a message in the last round that has one: as long as it is large, the loop
-    lives."""
-    said = [(number, speaker, text) for number, speaker, _, text in history.said]
-    said += [(history.round + 1, speaker, text) for _, speaker, _, text in sorted(history.current_messages)]
-    if not said:
-        return None
-    last = said[-1][0]
-    values = []
-    for place, (number, speaker, text) in enumerate(said):
-        if number == last:
-            values.append(novelty(text, [old for _, other, old in said[:place] if other == speaker]))
-    return max(values)

@@ -1,0 +1,241 @@
+"""How far a run is: the rounds of its loops, the newest score, its usage, and the nearest limit.
+
+`progress` is what lists of runs show of a run, without reading its facts. A journal computes it when it
+writes the row of the run, about once a second, so it must cost little: it looks at what is running now,
+never at the past. How new the last messages of a loop are is left out for that reason; a debugger shows
+it with all other guards (`guard_states`).
+
+Nothing here changes the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.kernel.breaker import breaker_of, history_of
+from roundel.kernel.budget import Budget
+from roundel.kernel.commands import Ask
+from roundel.kernel.dead_loop import LoopHistory
+from roundel.kernel.debugging import WaitingQueue, live_activations, waiting_queues
+from roundel.kernel.loops import cap_of
+from roundel.kernel.novelty import novelty
+from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
+from roundel.plan.graph import NodePlan
+from roundel.plan.proof import bounds
+from roundel.workflow.limits import NO_TIME_LIMIT
+
+
+class LoopPosition(Struct, frozen=True):
+    """A loop that is running, in its current round."""
+
+    address: str
+    loop: str
+    round: int
+    limit: int | None
+    """The most rounds that it can have: as proved, else its cap; None if there is no number."""
+    by: str = ""
+    """The guard that the limit follows from; empty for a cap, and for a node that repeats by itself."""
+
+
+class GuardState(Struct, frozen=True):
+    """How much of a limit is used."""
+
+    kind: str
+    """What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit."""
+    name: str
+    """The node, loop or graph that has the limit."""
+    used: float
+    limit: float
+    address: str = ""
+
+    @property
+    def share(self) -> float:
+        """How near it is: 1 if the limit is reached."""
+        if self.kind == "novelty":
+            return min(1.0, self.limit / self.used) if self.used > 0 else 1.0
+        return self.used / self.limit if self.limit > 0 else 1.0
+
+    def fields(self) -> dict[str, Any]:
+        share = round(self.share, 4)
+        return {"kind": self.kind, "name": self.name, "used": self.used, "limit": self.limit, "share": share}
+
+
+def progress(run: Run) -> dict[str, Any]:
+    """What lists of runs show of a run in any status, as JSON values."""
+    activations = [] if run.over else live_activations(run)  # a failed run keeps what a retry needs
+    loops = list(loop_positions(run, activations))
+    guards = () if run.over else _counted_guards(run, activations)
+    guard = max(guards, key=lambda guard: guard.share, default=None)
+    data: dict[str, Any] = {
+        "loops": [
+            {
+                "address": loop.address,
+                "loop": loop.loop,
+                "round": loop.round,
+                "limit": loop.limit,
+                "by": loop.by,
+            }
+            for loop in loops
+        ],
+        "score": run.guard_stats.score,
+        "usage": run.usage_summary(),
+        "guard": guard.fields() if guard is not None else None,
+        "questions": [ask.address for call in run.calls.values() if isinstance(ask := call.command, Ask)],
+    }
+    if run.status == "paused":
+        data["pause"] = run.pause_details()
+    if run.lock is not None:
+        # Without its evidence, which may be long; the summary has it.
+        lock = run.lock
+        data["lock"] = {"what": lock.what, "limit": lock.limit, "address": lock.address, "text": str(lock)}
+    return data
+
+
+def loop_positions(run: Run, activations: list[Activation]) -> Iterator[LoopPosition]:
+    """The loops that are running, outer ones before those inside them."""
+    seen: set[int] = set()
+    for activation in activations:
+        composite = activation.instance.composite_run
+        if composite is not None and id(composite) not in seen:
+            seen.add(id(composite))
+            yield from _composite_position(composite)
+        if activation.parent is not None:
+            limit, by = _proved_limit(run, activation)
+            yield LoopPosition(activation.address, activation.name, activation.round, limit, by)
+    for composite in _composites(run, ()):  # between two rounds
+        if id(composite) not in seen:
+            yield from _composite_position(composite)
+
+
+def _composites(run: Run, activations: Iterable[Activation]) -> list[CompositeRun]:
+    """The composite nodes that are running, each once: around a scope, or between two rounds."""
+    found = {id(one): one for each in activations if (one := each.instance.composite_run) is not None}
+    found.update((id(item), item) for item, _ in run.held if isinstance(item, CompositeRun))
+    return list(found.values())
+
+
+def _composite_position(composite: CompositeRun) -> Iterator[LoopPosition]:
+    node = composite.execution.node
+    if node.kind.loops:
+        limit = _rounds_limit(node, composite.controller)
+        yield LoopPosition(f"{composite.stem}{composite.round}]", node.id, composite.round, limit)
+
+
+def _proved_limit(run: Run, activation: Activation) -> tuple[int, str]:
+    """The most rounds of a free loop, and the guard that proves it. An unlock may have let it pass that
+    bound; then only its cap counts."""
+    limits, worst = bounds(activation.scope)
+    if worst is None or activation.round > worst:
+        return cap_of(run, activation), ""
+    return worst, next((limit.guard for limit in limits if limit.limit == worst), "")
+
+
+def _rounds_limit(node: NodePlan, controller: Any) -> int | None:
+    """The most rounds of a composite node, also after an unlock has raised the limit."""
+    limit = getattr(controller, "limit", None)
+    return limit if isinstance(limit, int) else node.kind.rounds(node.config)
+
+
+def guard_states(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
+    """The limits that could end what is running."""
+    yield from _counted_guards(run, activations)
+    yield from _novelty_guards(activations)
+
+
+def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
+    for activation in activations:
+        if activation.parent is not None:
+            cap = cap_of(run, activation)
+            yield GuardState("rounds", activation.name, activation.round, cap, activation.address)
+    for composite in _composites(run, activations):
+        limit = _rounds_limit(composite.execution.node, composite.controller)
+        if composite.execution.node.kind.loops and limit is not None:
+            address = f"{composite.stem}{composite.round}]"
+            yield GuardState("rounds", composite.execution.node.id, composite.round, limit, address)
+    for queue in waiting_queues(run):
+        guard = _node_guard(run, queue)
+        if guard is not None:
+            yield guard
+    yield from _tool_guards(run)
+    for budget in _budgets(activations):
+        spent = budget.spent_amounts(run.worked)
+        for name, allowed in budget.limits.items():
+            if name in spent:
+                yield GuardState(name, budget.name, spent[name], allowed)
+    if run.time_limit < NO_TIME_LIMIT:
+        yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
+
+
+def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
+    """The count of a counter, the time of a timer, the rounds of a `loop` node."""
+    node, activation = queue.node, queue.activation
+    bound = node.kind.bound(node.config) if node.kind.guard else None
+    if bound is None:
+        return None
+    memory = activation.instance.memory.get(node.index)
+    if bound.seconds is not None:
+        since = getattr(memory, "since", None)
+        elapsed = 0.0 if since is None else max(0.0, run.since - since)
+        return GuardState("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
+    if bound.rounds is None:
+        return None
+    used = memory if isinstance(memory, int) else 0
+    if node.kind.name == "loop" and queue.unit is not None:
+        # It counts the rounds of its loop, unless a message has given it a larger number.
+        used = activation.loop_round + getattr(getattr(memory, "history", None), "ahead", 0)
+    return GuardState("rounds", node.id, used, bound.rounds, queue.address)
+
+
+def _tool_guards(run: Run) -> Iterator[GuardState]:
+    loops: dict[int, ToolLoop] = {}
+    for call in run.calls.values():
+        if isinstance(call.owner, ToolLoop):
+            loops[id(call.owner)] = call.owner
+    loops.update((id(item), item) for item, _ in run.held if isinstance(item, ToolLoop))
+    for tool_loop in loops.values():
+        execution, conversation = tool_loop.execution, tool_loop.conversation
+        yield GuardState(
+            "tool_rounds", execution.node.id, conversation.rounds, conversation.max_rounds, execution.address
+        )
+
+
+def _budgets(activations: list[Activation]) -> Iterator[Budget]:
+    seen: set[int] = set()
+    for activation in activations:
+        instance: GraphInstance = activation.instance
+        for budget in instance.budgets.values():
+            if id(budget) not in seen:
+                seen.add(id(budget))
+                yield budget
+
+
+def _novelty_guards(activations: list[Activation]) -> Iterator[GuardState]:
+    """How new the last messages of each loop are, where a dead loop would trip the breaker."""
+    for activation in activations:
+        plan, entry = activation.instance.plan, activation.scope.entry
+        if activation.parent is None or entry is None or entry not in activation.instance.histories:
+            continue
+        breaker = breaker_of(plan, activation.name)
+        value = _last_novelty(history_of(activation.instance, entry))
+        if breaker.detects_dead_loops and value is not None:
+            yield GuardState(
+                "novelty", activation.name, round(value, 3), breaker.threshold, activation.address
+            )
+
+
+def _last_novelty(history: LoopHistory) -> float | None:
+    """The largest novelty of a message in the last round that has one: as long as it is large, the loop
+    lives."""
+    said = [(number, speaker, text) for number, speaker, _, text in history.said]
+    said += [(history.round + 1, speaker, text) for _, speaker, _, text in sorted(history.current_messages)]
+    if not said:
+        return None
+    last = said[-1][0]
+    values = []
+    for place, (number, speaker, text) in enumerate(said):
+        if number == last:
+            values.append(novelty(text, [old for _, other, old in said[:place] if other == speaker]))
+    return max(values)
