@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import encodings
 import json
 import os
+import pkgutil
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,13 @@ from roundel.workflow.diagnostics import Diagnostic, WorkflowError
 from roundel.workflow.encoding import decode_workflow, encode_workflow
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import examine_mapping, examine_text
+from roundel.workflow.memory_config import _is_encoding
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.policy import TRUSTED, Policy, check_policy, load_policy
 from roundel.workflow.policy import __all__ as exported
 from roundel.workflow.tool_source import McpServer
+from tests.docs.manual import DOCS, blocks, code, rows, sections
 from tests.workflow.samples import INSTEAD, OBJECTS
 from tests.workflow.test_descriptions import ALL, FIELDS, around, field_id, small
 
@@ -641,3 +646,34 @@ def test_mistakes_in_an_allow_list(text: str, line: int, code: str, words: str, 
 def test_a_missing_allow_list_is_an_error_and_allows_nothing(folder: Path) -> None:
     with pytest.raises(WorkflowError, match="there is no such file"):
         load_policy(folder / "missing.yaml")
+
+
+def test_the_allow_list_of_the_manual(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = DOCS / "allow-list.md"
+    (block,) = [block for block in blocks(page) if block.file == "allow.yaml"]
+    monkeypatch.setenv("DOCS_TOKEN", "token-0123456789")
+    (folder / "shared").mkdir()
+    policy = load_policy(allow_list(folder, block.text))
+    keys = Policy.__struct_fields__
+    assert all(f"\n{key}:" in block.text for key in keys)
+    assert [code(row[0])[0] for row in rows(sections(page)["The allow-list"])] == list(keys)
+    assert policy.allows_function("tool", "json.tool:main")
+    assert policy.find_server(McpServer(command="uvx", args=("mcp-server-time",))) is not None
+
+
+# Encodings
+
+
+def test_whether_an_encoding_exists_is_known_without_importing_it() -> None:
+    def is_known(name: str) -> bool:
+        try:
+            b"a".decode(name)
+        except UnicodeError:
+            return True
+        except (LookupError, ValueError):
+            return False
+        return True
+
+    modules = [module.name for module in pkgutil.iter_modules(encodings.__path__) if module.name != "aliases"]
+    spellings = [*modules, *aliases, "UTF-8", "utf 8", "Latin-1", "no_such", "", "os", "..os", "ü", "utf\0"]
+    assert [name for name in spellings if _is_encoding(name) != is_known(name)] == []

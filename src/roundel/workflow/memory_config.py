@@ -442,7 +442,7 @@ def _is_encoding(name: str) -> bool:
     from encodings import normalize_encoding
     from encodings.aliases import aliases
 
-    if not name.isascii():
+    if not name.isascii() or "\0" in name:
         return False
     normal = normalize_encoding(name).lower()
     module = aliases.get(normal) or aliases.get(normal.replace(".", "_"), normal)
