@@ -584,20 +584,34 @@ class HostCore:
         idempotency keys. With nothing but questions in flight the run waits, otherwise it is paused. A
         pause that waits for the calls in flight could take an hour, and a stop could not be taken
         back."""
-        self.in_flight.clear()
+        self._leave()
         state, record = self._log.state, self._log.record
-        # Commands that follow are not started: they stay in the state, like the calls in flight. Only a
-        # Cancel counts, since the result of the cancelled call may be further back in the queue.
-        while self._results and not state.over:
-            for command in record(self._results.popleft()):
-                if isinstance(command, Cancel):
-                    self.drop_effect(command.address)
         if state.status != "running":
             return
         calls = state.calls.values()
         asks = calls and not state.paused and all(self._effects.needs_person(call.command) for call in calls)
         now = self._effects.now()
         record(Waited(now) if asks else Paused(reason, now, interrupt=True))
+
+    def hand_back(self) -> None:
+        """Leaves the run for another host to resume, in the status that it has. Only a pause that waited for
+        the calls in flight takes effect now: somebody was promised it, and the next host would resume."""
+        self._leave()
+        state = self._log.state
+        if state.status == "running" and state.paused:
+            self._log.record(Paused(state.paused, self._effects.now(), interrupt=True))
+
+    def _leave(self) -> None:
+        """Records the results that have arrived, and forgets what is in flight: it stays in the state, from
+        where a resume starts it again."""
+        self.in_flight.clear()
+        state = self._log.state
+        # Commands that follow are not started: they stay in the state, too. Only a Cancel counts, since the
+        # result of the cancelled call may be further back in the queue.
+        while self._results and not state.over:
+            for command in self._log.record(self._results.popleft()):
+                if isinstance(command, Cancel):
+                    self.drop_effect(command.address)
 
     def refuse_requests(self, reason: str) -> None:
         """Settles every request that is left."""

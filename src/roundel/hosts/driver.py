@@ -413,8 +413,10 @@ class Driver:
             # The tasks have ended by now, so none of them records anything behind the last fact below.
             if self._lost_error is not None:
                 raise self._lost_error from None
-            if self._handed_back and self._log.journal is not None:
-                if self._log.has_uncommitted and self._log.damage is None:
+            if self._handed_back and self._stop_reason is None and self._log.journal is not None:
+                await self._rebuild()
+                self._core.hand_back()
+                if self._log.has_uncommitted:
                     await self._commit()
                 return
             if self._log.journal is None and self.abandon():

@@ -388,8 +388,11 @@ class LocalEngine:
             assert opened.pinned is not None
             now = max(self._clock(), state.since)  # the time of a run never goes back
             fact = mask_fact(to_fact(resolve_request(request, state), now), available_secrets(opened.pinned))
-            if isinstance(fact, Locked):  # nobody makes the calls that are in flight
+            # Nobody makes the calls that are in flight, so there is nothing to wait for.
+            if isinstance(fact, Locked):
                 fact = msgspec.structs.replace(fact, abandoned=True)
+            elif isinstance(fact, Paused):
+                fact = msgspec.structs.replace(fact, interrupt=True)
             try:
                 step(state, fact)
             except IllegalFact as error:
@@ -483,7 +486,10 @@ class LocalEngine:
         if not executions:
             return
         for execution in executions:
-            execution.run.drain()
+            if execution.run.journal is not None:
+                execution.run.drain()
+            else:
+                execution.run.interrupt("the process is shutting down")
         tasks = [execution.task for execution in executions]
         await asyncio.wait(tasks, timeout=seconds)
         for execution in executions:

@@ -5,7 +5,7 @@ lease in the store, so several servers on one store never execute a run twice: a
 taken over by the first that claims it. Runs of the command line belong to the person at the terminal, and are
 left alone.
 
-    running, no owner      its process died: it is resumed
+    running, no owner      its process died: it is resumed; or paused, if a pause was on its way
     waiting, no owner      it is resumed when a deadline of one of its questions passes
     paused, locked         a person has to decide
 
@@ -21,6 +21,7 @@ import contextlib
 import logging
 from datetime import datetime
 
+from roundel.hosts.control import Pause
 from roundel.journal.store import Busy, RunRow
 from roundel.server.context import ServerContext
 from roundel.server.problems import Problem
@@ -87,6 +88,12 @@ class Supervisor:
     async def _resume(self, row: RunRow) -> None:
         context = self._context
         try:
+            state = (await context.runs.inspect(row.id)).state
+            if row.status == "running" and state.paused:
+                # Its process died while the pause waited for calls in flight. To resume the run would take
+                # back what somebody was promised.
+                await context.runs.engine.control(row.id, Pause(state.paused))
+                return
             await context.check_allowed(row.id)
             await context.execute(
                 lambda: context.runs.resume_in_background(row.id, attach=context.attachment()), row.id
