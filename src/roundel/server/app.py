@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
 from roundel.server.problems import add_handlers
-from roundel.server.routes import access, events, memory, runs, system, workflows
+from roundel.server.routes import access, catalog, checks, events, memory, runs, system, workflows
 from roundel.server.security import LOOPBACK, WILDCARDS, RequestGuard
 from roundel.server.supervisor import Supervisor
 
@@ -31,7 +31,7 @@ def create_app(context: ServerContext) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
-    for module in (runs, events, workflows, access, memory, system):
+    for module in (runs, events, workflows, checks, catalog, access, memory, system):
         app.include_router(module.router)
     add_handlers(app)
     app.add_middleware(RequestGuard, hosts=_hosts(settings))
