@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
@@ -268,7 +269,9 @@ class InMemoryStore:
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
         with self._lock:
             rows = list(self._run(run_id).chunks)
-        wanted = [row for row in rows if any(row[0] <= number < row[0] + row[1] for number in numbers)]
+        # A chunk is found by the largest first number at or before the fact.
+        places = {bisect_right(rows, number, key=lambda row: row[0]) - 1 for number in numbers}
+        wanted = [rows[place] for place in sorted(places) if place >= 0]
         with decoding_entries(self.location, run_id):
             if numbers and not wanted:
                 raise UnreadableEntry(min(numbers), "it is missing")

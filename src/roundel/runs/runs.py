@@ -51,6 +51,7 @@ from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
+from roundel.runs.store_feed import StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import with_group
@@ -498,6 +499,20 @@ class Runs:
         any process, until the run is over."""
         async for event in follow(self.store, await self.find(run_id), after=after, live=live):
             yield event
+
+    async def follow_all(
+        self, *, after: int = 0, groups: Sequence[str] | None = None, live: bool = True
+    ) -> AsyncIterator[tuple[int, Events]]:
+        """The events of all runs, or of those of some groups, in commit order: those of each append together,
+        with its position in the store. A reader who continues after the last position that it has handled
+        misses nothing, and gets nothing twice. If `live`, more come as any process commits them, without an
+        end."""
+        async for batch in StoreFeed(self.store, groups).follow(after, live=live):
+            yield batch
+
+    async def position(self) -> int:
+        """The newest position of the store, after which `follow_all` gives only what is new."""
+        return await self.store.wait_for_append(-1)
 
     async def plan(self, run_id: str) -> Plan:
         """The plan of a run, as it was started."""
