@@ -31,6 +31,7 @@ WINDOW_BYTES = 4 * 1024 * 1024
 WRITE_BYTES = 256 * 1024
 """The most bytes of one write to a client."""
 MAX_TRANSIENT = 256
+MAX_STREAMS = 1000
 END = encode_notice("end")
 BEHIND = encode_notice("behind")
 
@@ -43,20 +44,20 @@ class EventWindow:
         """Every event after this position is in the window."""
         self._positions: list[int] = []
         self._bodies: list[bytes] = []
-        self._limit, self._size = limit, 0
+        self._limit, self.size = limit, 0
 
     def append(self, position: int, body: bytes) -> None:
         self._positions.append(position)
         self._bodies.append(body)
-        self._size += len(body)
-        if self._size > self._limit:
+        self.size += len(body)
+        if self.size > self._limit:
             self._shrink()
 
     def _shrink(self) -> None:
         """Drops the oldest events. By half of the window, so that its lists are not moved for each event."""
         drop = 0
-        while self._size > self._limit // 2 and drop < len(self._bodies) - 1:
-            self._size -= len(self._bodies[drop])
+        while self.size > self._limit // 2 and drop < len(self._bodies) - 1:
+            self.size -= len(self._bodies[drop])
             drop += 1
         if drop:
             self.start = self._positions[drop - 1]
@@ -71,8 +72,8 @@ class EventWindow:
 class RunFeed:
     """The live events of one run. `EventHub.stream` creates it for the first client."""
 
-    def __init__(self, runs: Runs, run_id: str) -> None:
-        self._runs, self._run_id = runs, run_id
+    def __init__(self, runs: Runs, run_id: str, window_bytes: int = WINDOW_BYTES) -> None:
+        self._runs, self._run_id, self._window_bytes = runs, run_id, window_bytes
         self._window: EventWindow | None = None
         self._over = self._closed = False
         self._error: Exception | None = None
@@ -96,7 +97,7 @@ class RunFeed:
             seq = max((event.seq for event in kept), default=0)
         else:
             seq = (await self._runs.inspect(self._run_id)).state.seq
-        self._window = EventWindow(seq)
+        self._window = EventWindow(seq, self._window_bytes)
         self._task = asyncio.create_task(self._follow(seq), name=f"roundel-feed-{self._run_id}")
 
     async def _follow(self, after: int) -> None:
@@ -124,33 +125,36 @@ class RunFeed:
         """The events after a number, each once and in order, until the run is over."""
         window = self._window
         assert window is not None
-        position, transient, told = after, self._transients, False
+        position, transient = after, self._transients
+        is_new, is_behind = True, False
         while True:
-            changed = self._changed  # before the look: what comes after it wakes this client
+            # A client may be suspended at each `yield` for as long as it likes, and the window move on
+            # meanwhile: so it is looked at again after each of them, and before anything is taken from it.
             if position < window.start:
-                if told:
+                if not (is_new or is_behind):
+                    is_behind = True
                     yield BEHIND
+                before = position
                 async for reached, chunk in self._from_store(position, window):
                     position = reached
                     yield chunk
-            told = True
-            while True:
-                chunk, position = _gather(window, position)
-                chunk += b"".join(body for number, body in self._transient if number > transient)
-                transient = self._transients
-                if not chunk:
-                    break
-                yield chunk
-                if position < window.start:
-                    break
-            if position < window.start or changed is not self._changed:
+                is_new = False
+                if position == before:
+                    return  # the run was deleted, or replaced; the client finds out when it comes again
                 continue
-            if self._error is not None or self._closed:
+            is_new = is_behind = False
+            chunk, position = _gather(window, position)
+            chunk += b"".join(body for number, body in self._transient if number > transient)
+            transient = self._transients
+            if chunk:
+                yield chunk
+            elif self._error is not None or self._closed:
                 return
-            if self._over:
+            elif self._over:
                 yield END
                 return
-            await changed.wait()
+            else:
+                await self._changed.wait()
 
     async def _from_store(self, position: int, window: EventWindow) -> AsyncIterator[tuple[int, bytes]]:
         """What the window does not have any more, in writes of bounded size."""
@@ -196,8 +200,8 @@ def _gather(window: EventWindow, position: int) -> tuple[bytes, int]:
 class EventHub:
     """The feeds of a server, one for each run that somebody follows."""
 
-    def __init__(self, runs: Runs, max_streams: int = 1000) -> None:
-        self._runs, self._max_streams = runs, max_streams
+    def __init__(self, runs: Runs, max_streams: int = MAX_STREAMS, window_bytes: int = WINDOW_BYTES) -> None:
+        self._runs, self._max_streams, self._window_bytes = runs, max_streams, window_bytes
         self._feeds: dict[str, RunFeed] = {}
         self._closed = asyncio.Event()
         self.clients = 0
@@ -217,7 +221,7 @@ class EventHub:
         feed = self._feeds.get(run_id)
         # A client that is slow to take the end of a run keeps its feed; the run may have been retried since.
         if feed is None or feed.is_done:
-            feed = self._feeds[run_id] = RunFeed(self._runs, run_id)
+            feed = self._feeds[run_id] = RunFeed(self._runs, run_id, self._window_bytes)
         feed.clients += 1
         self.clients += 1
         try:

@@ -1,0 +1,366 @@
+"""Live events: nothing missing, nothing twice, whoever disconnects, restarts or reads slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundel.hosts.engine import Attachment
+from roundel.journal.in_memory import InMemoryStore
+from roundel.kernel.events import Event
+from roundel.nodes.loading import draft_text_plan
+from roundel.plan.graph import Plan
+from roundel.runs.runs import Runs
+from roundel.server.feed import MAX_TRANSIENT, WRITE_BYTES, EventHub, EventWindow
+from roundel.server.problems import Problem
+from roundel.server.sse import HEARTBEAT, RETRY, encode_sse, with_heartbeats
+from tests.server.live import SseReader, client_of, listening, loop_text
+
+SMALL = 2_000
+"""Bytes of a window that forgets nearly everything at once."""
+
+
+def plan_of(text: str) -> Plan:
+    plan, report = draft_text_plan(text, {}, "<text>")
+    assert plan is not None and report.ok, report.diagnostics
+    return plan
+
+
+async def start(runs: Runs, rounds: int, hub: EventHub | None = None, **options: Any) -> str:
+    def on_event(event: Event) -> None:
+        if hub is not None and not event.seq:
+            hub.publish_transient(event)
+
+    script = options.pop("script", {"Writer": ["one", "two", "three"]})
+    plan = plan_of(loop_text(rounds))
+    return await runs.start(plan, "x", script=script, attach=Attachment(on_event=on_event), **options)
+
+
+class Client:
+    """Someone who follows a run, and checks what comes."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.seen: list[int] = []
+        self.names: list[str] = []
+        self.notices: list[str] = []
+        self.arrived = asyncio.Event()
+
+    @property
+    def last(self) -> int:
+        return self.seen[-1] if self.seen else 0
+
+    @property
+    def is_over(self) -> bool:
+        return "end" in self.notices
+
+    def take(self, chunk: bytes) -> None:
+        self.arrived.set()
+        for number, name, data in SseReader().feed(chunk):
+            if number:
+                assert json.loads(data)["seq"] == int(number) == self.last + 1, "missing, or twice"
+                self.seen.append(int(number))
+                self.names.append(name)
+            else:
+                self.notices.append(name)
+
+    async def follow(self, hub: EventHub, chunks: int = 10**9) -> None:
+        """Reads so many chunks, and leaves."""
+        async with contextlib.aclosing(hub.stream(self.run_id, self.last)) as stream:  # type: ignore[type-var]
+            async for chunk in stream:
+                self.take(chunk)
+                chunks -= 1
+                if chunks <= 0:
+                    return
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 400), max_size=60), st.integers(0, 100), st.integers(100, 1000))
+def test_window_has_the_newest_events(sizes: list[int], after: int, limit: int) -> None:
+    window = EventWindow(after, limit)
+    everything: list[tuple[int, bytes]] = []
+    for number, size in enumerate(sizes):
+        everything.append((after + 1 + 2 * number, bytes(size)))
+        window.append(*everything[-1])
+        assert window.size <= max(limit, size)
+        for position in range(window.start, after + 2 * len(sizes) + 2, 7):
+            assert list(window.after(position)) == [one for one in everything if one[0] > position]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([SMALL, 20_000, 4_000_000]))
+def test_every_client_sees_each_event_once(seed: int, window: int) -> None:
+    """Clients leave and come back at random, while the run goes on, and servers are replaced."""
+    dice = random.Random(seed)
+
+    async def work() -> None:
+        store = InMemoryStore()
+        runs = Runs(store)
+        hubs = [EventHub(Runs(store), window_bytes=window) for _ in range(2)]
+        run_id = await start(runs, 40)
+        clients = [Client(run_id) for _ in range(4)]
+
+        async def live(client: Client) -> None:
+            while not client.is_over:
+                await client.follow(dice.choice(hubs), dice.randrange(1, 12))
+                if dice.random() < 0.1:
+                    number = dice.randrange(2)
+                    old, hubs[number] = hubs[number], EventHub(Runs(store), window_bytes=window)
+                    await old.close()
+                for _ in range(dice.randrange(40)):
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(live(client) for client in clients))
+        newest = (await runs.inspect(run_id)).state.seq
+        assert all(client.seen == list(range(1, newest + 1)) for client in clients)
+        assert all(client.names[-1] == "run_finished" for client in clients)
+        assert all(not hub._feeds and not hub.clients for hub in hubs), "nobody is left"
+
+    asyncio.run(work())
+
+
+def test_slow_client_is_told_and_catches_up_in_bounded_memory() -> None:
+    async def work() -> None:
+        store = InMemoryStore()
+        runs = Runs(store)
+        hub = EventHub(runs, window_bytes=SMALL)
+        run_id = await start(runs, 200, paused=True)
+        slow, quick = Client(run_id), Client(run_id)
+        stream = hub.stream(run_id, 0)
+        slow.take(await anext(stream))
+        following = asyncio.create_task(quick.follow(hub))
+        await runs.resume(run_id)
+        await following
+        largest = 0
+        async for chunk in stream:
+            slow.take(chunk)
+            largest = max(largest, len(chunk))
+            sizes = [one._window.size for one in hub._feeds.values() if one._window is not None]
+            assert all(size <= SMALL * 2 for size in sizes)
+        assert slow.notices == ["behind", "end"] and quick.notices[-1] == "end"
+        assert slow.seen == quick.seen and largest < WRITE_BYTES + 10_000
+
+    asyncio.run(work())
+
+
+def test_many_clients_follow_many_loops() -> None:
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        hub = EventHub(runs)
+        run_ids = [await start(runs, 30) for _ in range(4)]
+        clients = [Client(run_id) for run_id in run_ids for _ in range(10)]
+        await asyncio.gather(*(client.follow(hub) for client in clients))
+        for client in clients:
+            newest = (await runs.inspect(client.run_id)).state.seq
+            assert client.seen == list(range(1, newest + 1)) and client.is_over
+
+    asyncio.run(work())
+
+
+def test_transient_events_reach_those_who_are_there() -> None:
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        hub = EventHub(runs)
+        script = {"Writer": [{"text": "a long and winding text", "stream": True}]}
+        run_id = await start(runs, 3, hub, script=script, paused=True)
+        there = Client(run_id)
+        following = asyncio.create_task(there.follow(hub))
+        await there.arrived.wait()
+        attach = Attachment(on_event=lambda event: None if event.seq else hub.publish_transient(event))
+        await runs.resume(run_id, attach=attach)
+        await following
+        assert "token_stream" in there.notices and len(there.notices) <= MAX_TRANSIENT + 1
+        later = Client(run_id)
+        await later.follow(hub)
+        assert later.notices == ["end"] and later.seen == there.seen
+
+    asyncio.run(work())
+
+
+def test_stream_continues_after_a_retry() -> None:
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        hub = EventHub(runs)
+        run_id = await start(runs, 5, script={"Writer": ["one", {"error": "no money"}]})
+        client, late = Client(run_id), hub.stream(run_id, 0)
+        await client.follow(hub)
+        assert client.names[-1] == "run_finished"
+        await anext(late)  # it is slow to take the end, and keeps the feed
+        failed = client.last
+        await runs.retry(run_id, script={"Writer": ["one", "two"]})
+        client.notices.clear()
+        await client.follow(hub)
+        assert client.last > failed and client.is_over
+        assert (await runs.row(run_id)).status == "completed"
+        await late.aclose()  # type: ignore[attr-defined]
+        assert not hub._feeds
+
+    asyncio.run(work())
+
+
+def test_pruned_run_shows_what_is_left() -> None:
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        hub = EventHub(runs)
+        run_id = await start(runs, 5)
+        await runs.result(run_id)
+        await runs.prune(run_id, keep="last")
+        kept = [event.seq for event in await runs.events(run_id)]
+        names = [one async for chunk in hub.stream(run_id, 0) for one in SseReader().feed(chunk)]
+        assert [int(number) for number, _, _ in names if number] == kept and names[-1][1] == "end"
+
+    asyncio.run(work())
+
+
+def test_hub_refuses_too_many_streams_and_those_after_its_end() -> None:
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        hub = EventHub(runs, max_streams=1)
+        run_id = await start(runs, 5, paused=True)
+        hub.check()
+        stream = hub.stream(run_id, 0)
+        await anext(stream)
+        with pytest.raises(Problem, match="1 streams"):
+            hub.check()
+        await hub.close()
+        assert [chunk async for chunk in stream] == [], "no end: the run is not over"
+        with pytest.raises(Problem, match="shutting down"):
+            hub.check()
+        assert [chunk async for chunk in hub.stream(run_id, 0)] == []
+
+    asyncio.run(work())
+
+
+# The format.
+
+
+def test_silence_is_filled_with_heartbeats_and_loses_nothing() -> None:
+    async def work() -> None:
+        go = asyncio.Event()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"one"
+            await go.wait()
+            yield b"two"
+
+        got: list[bytes] = []
+        async for chunk in with_heartbeats(chunks(), seconds=0.005):
+            got.append(chunk)
+            if got.count(HEARTBEAT) == 3:
+                go.set()
+        assert got[:2] == [RETRY, b"one"] and got[-1] == b"two"
+        assert [chunk for chunk in got if chunk != HEARTBEAT] == [RETRY, b"one", b"two"]
+
+    asyncio.run(work())
+
+
+def test_stream_ends_when_the_caller_may_not_read_any_more() -> None:
+    async def work() -> None:
+        allowed = [True, True, False]
+        closed = asyncio.Event()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                await asyncio.Event().wait()
+                yield b"never"
+            finally:
+                closed.set()
+
+        async def is_valid() -> bool:
+            return allowed.pop(0)
+
+        got = [chunk async for chunk in with_heartbeats(chunks(), is_valid, seconds=0.005)]
+        assert got == [RETRY, HEARTBEAT, HEARTBEAT] and closed.is_set()
+
+    asyncio.run(work())
+
+
+def test_names_and_texts_cannot_break_out_of_an_event() -> None:
+    evil = "x\ndata: {}\n\nevent: end\r\rdata: 1"
+    event = Event(1, evil, "", "run", None, None, {"text": evil})
+    block = encode_sse(event)
+    assert block.endswith(b"\n\n") and block.count(b"\n") == 4 and b"\r" not in block
+    ((number, _, data),) = SseReader().feed(block)
+    assert number == "1" and json.loads(data)["data"]["text"] == evil
+
+
+# Over a socket.
+
+
+def body(rounds: int, **more: Any) -> dict[str, Any]:
+    return {"workflow": {"text": loop_text(rounds)}, "input": "x", "script": {"Writer": ["a", "b"]}, **more}
+
+
+def test_client_continues_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db?sync=normal"
+
+    async def work() -> None:
+        reader = SseReader()
+        seen: list[str] = []
+        async with listening(store) as (address, runs, _), await client_of(runs, address) as client:
+            started = await client.post("/api/v1/runs", json=body(30, paused=True))
+            assert started.status_code == 202
+            url = started.headers["location"]
+            async with client.stream("GET", f"{url}/events") as stream:
+                assert stream.headers["content-type"].startswith("text/event-stream")
+                async for chunk in stream.aiter_bytes():
+                    seen += [number for number, _, _ in reader.feed(chunk) if number]
+                    if seen:
+                        break
+        async with listening(store) as (address, runs, _), await client_of(runs, address) as client:
+            assert (await client.post(f"{url}/resume")).status_code == 200
+            headers = {"last-event-id": reader.last_id}
+            async with client.stream("GET", f"{url}/events?after=999", headers=headers) as stream:
+                names = []
+                async for chunk in stream.aiter_bytes():
+                    for number, name, _ in reader.feed(chunk):
+                        names.append(name)
+                        if number:
+                            seen.append(number)
+                assert names[-1] == "end"
+            lines = await client.get(f"{url}/events", params={"follow": False})
+            everything = [json.loads(line)["seq"] for line in lines.text.splitlines()]
+            assert [int(number) for number in seen] == everything == list(range(1, len(everything) + 1))
+
+    asyncio.run(work())
+
+
+def test_closed_page_does_not_stop_a_run(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = f"sqlite:///{tmp_path}/runs.db?sync=normal"
+        async with listening(store) as (address, runs, _), await client_of(runs, address) as client:
+            started = await client.post("/api/v1/runs", json=body(300))
+            url = started.headers["location"]
+            async with client.stream("GET", f"{url}/events") as stream:
+                async for _ in stream.aiter_bytes():
+                    break
+            result = await runs.result(started.json()["id"])
+            assert result.status == "completed"
+            view = (await client.get(url)).json()
+            assert view["status"] == "completed" and not view["is_executed"]
+
+    asyncio.run(work())
+
+
+def test_shutdown_ends_streams_without_an_end(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = f"sqlite:///{tmp_path}/runs.db?sync=normal"
+        async with listening(store) as (address, runs, serving), await client_of(runs, address) as client:
+            url = (await client.post("/api/v1/runs", json=body(5, paused=True))).headers["location"]
+            reader, names = SseReader(), []
+            async with client.stream("GET", f"{url}/events") as stream:
+                async for chunk in stream.aiter_bytes():
+                    names += [name for _, name, _ in reader.feed(chunk)]
+                    serving.stop()
+            assert names and "end" not in names
+
+    asyncio.run(work())
