@@ -31,6 +31,7 @@ from roundel.workflow.model_profile import Profile
 from roundel.workflow.policy import TRUSTED, Policy, check_policy, load_policy
 from roundel.workflow.policy import __all__ as exported
 from roundel.workflow.tool_source import McpServer
+from tests.deadline import Deadline
 from tests.docs.manual import DOCS, blocks, code, rows, sections
 from tests.workflow.samples import INSTEAD, OBJECTS
 from tests.workflow.test_descriptions import ALL, FIELDS, around, field_id, small
@@ -174,6 +175,19 @@ graph:
     beginnings = ["os:system", "sh", "openai:gpt-4o", "evil:Class", "/etc/passwd", "subprocess:run"]
     beginnings += ["http://evil", "python}", "../x.yaml", "shutil:rmtree", "code_save_and_run"]
     assert [one.startswith(two) for one, two in zip(found, beginnings, strict=True)] == [True] * 11
+
+
+def many_refusals(count: int) -> int:
+    """How many of a text's refusals are reported: all, however long it takes to find their places."""
+    value = {f"v{number}": f"x${{secret:KEY}}{number}" for number in range(count)}
+    nodes = [{"id": f"N{number}", "type": "python"} for number in range(count)]
+    workflow = {"vars": value, "graph": {"start": "N0", "nodes": nodes}}
+    policy = Policy(models=(AllowedModel(provider="openai", key="KEY"),))
+    return len(examine_text(json.dumps(workflow), TYPES, policy=policy)[1].errors)
+
+
+def test_thousands_of_refusals_are_reported_in_time() -> None:
+    assert Deadline(many_refusals)(5000) >= 5000
 
 
 def test_what_needs_nothing_from_outside_is_allowed(folder: Path) -> None:

@@ -56,7 +56,7 @@ from roundel.workflow.limits import Breaker
 from roundel.workflow.memory_config import MemorySettings
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeTypes
-from roundel.workflow.policy import find_refusals, locate_refusal
+from roundel.workflow.policy import RefusalLocator, find_refusals
 from roundel.workflow.secret_finder import SecretFinder, mask_graph
 from roundel.workflow.tool_source import ToolSource
 from roundel.workflow.variables import read_dotenv, substitute
@@ -372,8 +372,9 @@ class WorkflowReader(GraphReader):
     def _report_refusals(self, workflow: Workflow) -> None:
         """Reports everything that the policy does not allow, at its place. The graph is the one before
         secrets were masked in it."""
+        locator = RefusalLocator(self.documents)
         for refusal in find_refusals(workflow, self.policy, os.environ):
-            at = locate_refusal(refusal, self.documents.get(refusal.at.file))
+            at = locator.locate(refusal)
             self.report.add(at.diagnostic("error", "not-allowed", refusal.message, refusal.hint))
 
     def _workflow(

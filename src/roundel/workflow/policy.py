@@ -46,16 +46,10 @@ from roundel.workflow.node_type import NodeType
 from roundel.workflow.secrets import MIN_SECRET_LENGTH, find_url_secrets
 from roundel.workflow.tool_source import LocalTooling, McpServer, RemoteTooling, make_server
 
-__all__ = [
-    "TRUSTED",
-    "Policy",
-    "PolicyRefusal",
-    "check_policy",
-    "find_refusals",
-    "load_policy",
-    "locate_refusal",
-]
+__all__ = ["TRUSTED", "Policy", "RefusalLocator", "check_policy", "find_refusals", "load_policy"]
 
+MAX_VISITED: Final = 500_000
+"""Values that are looked at to find the places of all refusals of a text: less than a second."""
 _USES: Final = frozenset({"function", "tool", "url", "file"})
 """The widgets of fields that name something outside the workflow."""
 _FUNCTIONS: Final = frozenset({"function", "condition", "processor", "middleware"})
@@ -71,7 +65,7 @@ class PolicyRefusal(Struct, frozen=True):
     at: SourceLocation
     """Where the node, edge or entry begins that contains it."""
     value: str
-    """The text that is refused, by which `locate_refusal` finds it there."""
+    """The text that is refused, by which `RefusalLocator` finds it there."""
     message: str
     hint: str
 
@@ -298,34 +292,53 @@ def field_uses(kind: type[Struct]) -> Mapping[str, str]:
     return {**found, **getattr(kind, "__uses__", {})}
 
 
-def locate_refusal(refusal: PolicyRefusal, document: Located | None) -> SourceLocation:
-    """The exact place of something refused: the first text below its entry that is equal to it. The entry
-    itself if there is none, as for a value of two parts."""
-    at = refusal.at
-    entry = (
-        None
-        if document is None
-        else _find(document, lambda one: (one.line, one.column) == (at.line, at.column))
-    )
-    place = None if entry is None else _find(entry, lambda one: one.value == refusal.value)
-    return at if place is None else SourceLocation(at.file, place.line, place.column)
+class RefusalLocator:
+    """Finds the exact places of what was refused. The loader creates one for the documents that it has read,
+    by their names in reports.
+
+    A text may have thousands of refusals, and each search walks a part of it, so the work is bounded: after
+    that, a refusal is reported where its node, edge or entry begins."""
+
+    def __init__(self, documents: Mapping[str, Located]) -> None:
+        self._documents = documents
+        self._entries: dict[str, dict[tuple[int, int], Located]] = {}
+        """For each document its values by line and column; the outermost, where several begin."""
+        self._left = MAX_VISITED
+
+    def locate(self, refusal: PolicyRefusal) -> SourceLocation:
+        """The first text that is equal to the refused one, in the entry that contains it. The entry itself
+        if there is none, as for a value that has two parts."""
+        at = refusal.at
+        entry = self._entries_of(at.file).get((at.line, at.column))
+        for one in () if entry is None else _walk(entry):
+            self._left -= 1
+            if self._left < 0:
+                break
+            if one.value == refusal.value:
+                return SourceLocation(at.file, one.line, one.column)
+        return at
+
+    def _entries_of(self, file: str) -> dict[tuple[int, int], Located]:
+        if file not in self._entries:
+            document = self._documents.get(file)
+            found = self._entries[file] = {}
+            for one in () if document is None else _walk(document):
+                found.setdefault((one.line, one.column), one)
+        return self._entries[file]
 
 
-def _find(root: Located, fits: Callable[[Located], bool]) -> Located | None:
-    """The first value in document order that fits. Iterative, and each value once: aliases may repeat
-    them."""
+def _walk(root: Located) -> Iterator[Located]:
+    """All values in document order, each once: aliases may repeat them."""
     pending, seen = [root], set()
     while pending:
         at = pending.pop()
         if id(at) in seen:
             continue
         seen.add(id(at))
-        if fits(at):
-            return at
+        yield at
         value = at.value
         inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
         pending.extend(reversed(inner))
-    return None
 
 
 def _texts(value: Any) -> tuple[str, ...]:
