@@ -119,7 +119,9 @@ class RequestGuard:
         if length is not None and (not _is_number(length) or int(length) > MAX_BODY):
             raise Problem(413, "too-large", f"a body has at most {MAX_BODY} bytes")
         types = headers.getlist("content-type")
-        if has_body and (len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json"):
+        if has_body and (
+            len(types) != 1 or types[0].partition(";")[0].strip(" \t").lower() != "application/json"
+        ):
             raise Problem(415, "unsupported-media-type", "the content type of a body is application/json")
 
     def _knows(self, host: str, scope: Scope) -> bool:
