@@ -189,5 +189,6 @@ def main() -> None:
     except SystemExit as end:
         # Threads of functions cannot be cancelled; a normal exit would wait for them.
         if interrupts.received:
-            interrupts.end(end.code if isinstance(end.code, int) else 1)
+            code = 0 if end.code is None else end.code
+            interrupts.end(code if isinstance(code, int) else 1)
         raise

@@ -1,13 +1,14 @@
 """Runs the server until it is told to stop: opens the store, listens, and shuts down in order.
 
 1. no new connections; the streams of events end, and clients connect again elsewhere or later
-2. requests in progress finish, for some seconds
-3. calls in flight of runs finish, for some seconds; then the leases are released (supervisor.py)
-4. the store is closed
+2. requests in progress finish, for some seconds, and so do the calls in flight of runs, which begin nothing
+   new; then the leases are released (supervisor.py)
+3. the store is closed
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import socket
@@ -49,7 +50,10 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._context.is_ready = False
         await self._context.hub.close()
+        # At the same time as requests: a run must not begin one call after the other meanwhile.
+        release = asyncio.create_task(self._context.release())
         await super().shutdown(sockets)
+        await release
 
 
 class Serving:
