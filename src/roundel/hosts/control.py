@@ -110,14 +110,14 @@ class AnswerSource:
         return answer if isinstance(answer, Message) else Message(answer, "user")
 
     def _line(self, ask: Ask) -> ScriptLine | None:
-        """The line of the script for a question: by node and ordinal, and for a tool approval by tool,
-        too."""
+        """The line of the script for a question: by address, else by node and ordinal; for a tool approval
+        by tool, too."""
         script, node_id = self._script, self._plan.sites[ask.site].id
         if script is None:
             return None
         if ask.about is not None:
-            return script.decision(node_id, ask.about["tool"]["name"], ask.ordinal)
-        return script.line(node_id, ask.ordinal)
+            return script.decision(node_id, ask.about["tool"]["name"], ask.ordinal, ask.address)
+        return script.line(node_id, ask.ordinal, ask.address)
 
 
 def open_questions(state: Run) -> dict[str, Question]:

@@ -146,8 +146,11 @@ class Script:
         }
         return Script(lines, self._keys)
 
-    def decision(self, node_id: str, tool: str, ordinal: int) -> ScriptLine | None:
+    def decision(self, node_id: str, tool: str, ordinal: int, address: str = "") -> ScriptLine | None:
         """The decision of a person about a tool call of an agent; its key is `agent/tool`."""
+        by_address = self._by_address.get((f"{node_id}/{tool}", address, 0))
+        if by_address is not None:
+            return by_address
         lines = self._lines.get(f"{node_id}/{tool}")
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 

@@ -193,7 +193,7 @@ class AgentConversation:
         self._reply = reply
         self._results = [None] * len(reply.tool_calls)
         loop_calls, events = [], []
-        for number, (request, label) in enumerate(zip(reply.tool_calls, _call_labels(reply), strict=True)):
+        for number, (request, label) in enumerate(zip(reply.tool_calls, call_labels(reply), strict=True)):
             loop_call = ToolLoopCall(
                 ToolUse(request),
                 label,
@@ -260,7 +260,7 @@ class AgentConversation:
 
     def _on_tool_result(self, loop_call: ToolLoopCall, result: ToolResult) -> ToolLoopAction:
         # Results arrive in any order. The label is unique in its round, so it identifies the request.
-        number = _call_labels(self._reply).index(loop_call.label)
+        number = call_labels(self._reply).index(loop_call.label)
         self._results[number] = result
         events = (_tool_event(loop_call, result.status, result.text),)
         return ToolLoopAction(events=events) if None in self._results else self._end_round(events)
@@ -387,7 +387,7 @@ def _call_signature(request: ToolRequest) -> str:
     return f"{request.name}({json.dumps(request.arguments, sort_keys=True)})"
 
 
-def _call_labels(reply: Reply) -> list[str]:
+def call_labels(reply: Reply) -> list[str]:
     """The names of a round's calls in addresses: `search`, `search#2`, `search#3`.
 
     They depend on the reply alone, so a replay gives each call the same address and idempotency key."""

@@ -46,6 +46,7 @@ from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
+from roundel.runs.as_script import run_as_script
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
@@ -522,6 +523,11 @@ class Runs:
         """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
         run_id = await self.find(run_id)
         return loop_rounds(await read_events(self.store, run_id), await self._speakers(run_id))
+
+    async def script(self, run_id: str) -> str:
+        """What models, tools and people answered in a run, as the text of a script file, with which a run of
+        the same workflow repeats it offline; StoreError if the run was pruned."""
+        return await run_as_script(self.store, await self.find(run_id))
 
     async def _speakers(self, run_id: str) -> set[str]:
         """The ids of nodes whose output is written by a model or a person."""
