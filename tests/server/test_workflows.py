@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
+import yaml
 
 from tests.server.api import Server, serving
 
@@ -389,5 +390,29 @@ def test_the_description_is_that_of_the_text_unless_one_is_given() -> None:
         assert (await author.get(f"{URL}/a")).json()["description"] == "Mine"
         found = (await author.get(URL, params={"q": "mine"})).json()["workflows"]
         assert [one["name"] for one in found] == ["a"]
+
+    played(story)
+
+
+def test_a_run_of_a_saved_workflow_is_repeated_by_its_script() -> None:
+    async def story(server: Server) -> None:
+        author, other = await server.client("author", ["red"]), await server.client("author", ["blue"])
+        await save(author, "a")
+        body = {"workflow": "a", "input": "tea", "script": {"Writer": ["a line\nabout tea"]}}
+        started = await author.post("/api/v1/runs", json={**body, "limits": {"rounds": 3}})
+        assert started.status_code == 202, started.text
+        path = f"/api/v1/runs/{started.json()['id']}"
+        await server.context.runs.result(started.json()["id"])
+        script = await author.get(f"{path}/script")
+        assert script.status_code == 200 and script.headers["content-type"].startswith("application/yaml")
+        assert yaml.safe_load(script.text) == {"Writer": [{"at": "Writer", "text": "a line\nabout tea"}]}
+        again = await author.post("/api/v1/runs", json={**body, "script": yaml.safe_load(script.text)})
+        await server.context.runs.result(again.json()["id"])
+        first = (await author.get(f"{path}/output")).json()
+        second = (await author.get(f"/api/v1/runs/{again.json()['id']}/output")).json()
+        assert first["output"] == second["output"] == "a line\nabout tea"
+        assert (await other.get(f"{path}/script")).status_code == 404
+        await server.context.runs.prune(started.json()["id"], keep="best")
+        assert (await author.get(f"{path}/script")).status_code == 409
 
     played(story)

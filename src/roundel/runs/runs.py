@@ -46,7 +46,6 @@ from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
-from roundel.runs.as_script import run_as_script
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
@@ -527,6 +526,8 @@ class Runs:
     async def script(self, run_id: str) -> str:
         """What models, tools and people answered in a run, as the text of a script file, with which a run of
         the same workflow repeats it offline; StoreError if the run was pruned."""
+        from roundel.runs.as_script import run_as_script
+
         return await run_as_script(self.store, await self.find(run_id))
 
     async def _speakers(self, run_id: str) -> set[str]:

@@ -23,7 +23,7 @@ Viewer = Annotated[Principal, caller("viewer")]
 Operator = Annotated[Principal, caller("operator")]
 RunId = Annotated[str, Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$")]
 Status = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
-Limits = dict[Name, float | Literal["lock", "allow"]]
+Limits = dict[Name, int | float | Literal["lock", "allow"]]
 Variables = dict[Name, str | int | float | bool | None]
 
 
@@ -232,6 +232,25 @@ async def get_output(run_id: RunId, request: Request, who: Viewer) -> dict[str, 
     """The result of a run so far: status, output, data, nodes, loops and usage."""
     row = await context_of(request).visible_row(who, run_id)
     return {"id": run_id, "status": row.status, **(row.summary or {})}
+
+
+@router.get(
+    "/runs/{run_id}/script",
+    responses={
+        **problems(409),
+        200: {
+            "description": "A script file",
+            "content": {"application/yaml": {"schema": {"type": "string"}}},
+        },
+    },
+    response_class=Response,
+)
+async def get_script(run_id: RunId, request: Request, who: Viewer) -> Response:
+    """What models, tools and people answered, as a script file: `roundel run FILE --script` repeats the run
+    offline."""
+    context = context_of(request)
+    await context.visible_row(who, run_id)
+    return Response(await context.runs.script(run_id), media_type="application/yaml")
 
 
 @router.get("/runs/{run_id}/state", responses=problems())
