@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from roundel.runs.runs import Runs
 from roundel.server.feed import MAX_TRANSIENT, WRITE_BYTES, EventHub, EventWindow
 from roundel.server.problems import Problem
 from roundel.server.sse import HEARTBEAT, RETRY, encode_sse, with_heartbeats
+from tests.server.api import serving
 from tests.server.live import SseReader, client_of, listening, loop_text
 
 SMALL = 2_000
@@ -236,6 +238,11 @@ def test_hub_refuses_too_many_streams_and_those_after_its_end() -> None:
         with pytest.raises(Problem, match="shutting down"):
             hub.check()
         assert [chunk async for chunk in hub.stream(run_id, 0)] == []
+        early = EventHub(runs)
+        waiting = asyncio.create_task(Client(run_id).follow(early))
+        await asyncio.sleep(0)
+        await early.close()  # before the client could read anything
+        await waiting
 
     asyncio.run(work())
 
@@ -354,13 +361,154 @@ def test_closed_page_does_not_stop_a_run(tmp_path: Path) -> None:
 def test_shutdown_ends_streams_without_an_end(tmp_path: Path) -> None:
     async def work() -> None:
         store = f"sqlite:///{tmp_path}/runs.db?sync=normal"
-        async with listening(store) as (address, runs, serving), await client_of(runs, address) as client:
+        async with listening(store) as (address, runs, own), await client_of(runs, address) as client:
             url = (await client.post("/api/v1/runs", json=body(5, paused=True))).headers["location"]
             reader, names = SseReader(), []
             async with client.stream("GET", f"{url}/events") as stream:
                 async for chunk in stream.aiter_bytes():
                     names += [name for _, name, _ in reader.feed(chunk)]
-                    serving.stop()
+                    own.stop()
             assert names and "end" not in names
+
+    asyncio.run(work())
+
+
+# All runs.
+
+
+class Watcher:
+    """Someone who follows all runs of some groups."""
+
+    def __init__(self, groups: list[str] | None) -> None:
+        self.groups = groups
+        self.last = "0"
+        self.seen: list[tuple[str, int]] = []
+
+    async def follow(self, hub: EventHub, dice: random.Random, until: set[str]) -> None:
+        """Reads until it leaves, or all these runs are over; it may leave in the middle of a write."""
+        position, _, part = self.last.partition(":")
+        number = int(part or 0)
+        start = int(position) - 1 if number else int(position)
+        async with contextlib.aclosing(hub.stream_all(self.groups, start, number)) as stream:  # type: ignore[type-var]
+            async for chunk in stream:
+                for identity, name, data in SseReader().feed(chunk):
+                    if name == "behind":
+                        continue
+                    event = json.loads(data)
+                    self.seen.append((event["run_id"], event["seq"]))
+                    self.last = identity
+                    if name == "run_finished":
+                        until.discard(event["run_id"])
+                    if not until or dice.random() < 0.02:
+                        return
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([SMALL, 4_000_000]))
+def test_every_watcher_sees_each_event_of_its_groups_once(seed: int, window: int) -> None:
+    dice = random.Random(seed)
+
+    async def work() -> None:
+        store = InMemoryStore()
+        runs = Runs(store)
+        groups = ["red", "blue", "red", ""]
+        run_ids = [await start(runs, 12, group=group) for group in groups]
+        hubs = [EventHub(Runs(store), window_bytes=window) for _ in range(2)]
+        watchers = [Watcher(chosen) for chosen in (None, ["red"], ["blue"], ["red", "blue"], [""])]
+
+        async def live(watcher: Watcher) -> None:
+            chosen = watcher.groups
+            own = {
+                run_id
+                for run_id, group in zip(run_ids, groups, strict=True)
+                if chosen is None or group in chosen
+            }
+            left = set(own)
+            while left:
+                await watcher.follow(dice.choice(hubs), dice, left)
+                for _ in range(dice.randrange(30)):
+                    await asyncio.sleep(0)
+            for run_id in own:
+                newest = (await runs.inspect(run_id)).state.seq
+                numbers = [seq for seen, seq in watcher.seen if seen == run_id]
+                assert numbers == list(range(1, newest + 1)), "missing, or twice"
+            assert {run_id for run_id, _ in watcher.seen} == own
+
+        await asyncio.gather(*(live(watcher) for watcher in watchers))
+        assert all(not hub._feeds and not hub.clients for hub in hubs)
+
+    asyncio.run(work())
+
+
+def test_watcher_who_sees_none_of_many_events_keeps_up() -> None:
+    async def work() -> None:
+        store = InMemoryStore()
+        runs = Runs(store)
+        hub = EventHub(runs, window_bytes=SMALL)
+        stream = hub.stream_all(["blue"], 0)
+        waiting = asyncio.ensure_future(anext(stream))
+        await runs.result(await start(runs, 100, group="red"))
+        own = await start(runs, 1, group="blue")
+        first = SseReader().feed(await waiting)
+        assert {json.loads(data)["run_id"] for _, name, data in first if name != "behind"} == {own}
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(work())
+
+
+async def run_of(client: httpx2.AsyncClient, runs: Runs, group: str) -> str:
+    """A run of a group that is over."""
+    started = await client.post("/api/v1/runs", json=body(5, group=group))
+    run_id: str = started.json()["id"]
+    await runs.result(run_id)
+    return run_id
+
+
+def test_all_runs_over_a_socket(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = f"sqlite:///{tmp_path}/runs.db?sync=normal"
+        async with listening(store) as (address, runs, own):
+            red = await client_of(runs, address, groups=["red"])
+            root = await client_of(runs, address)
+            async with red, root:
+                await run_of(root, runs, "blue")
+                run_id = await run_of(root, runs, "red")
+                reader, seen = SseReader(), []
+                async with red.stream("GET", "/api/v1/events?after=0") as stream:
+                    async for chunk in stream.aiter_bytes():
+                        seen += reader.feed(chunk)
+                        if seen and seen[-1][1] == "run_finished":
+                            break
+                assert {json.loads(data)["run_id"] for _, _, data in seen} == {run_id}
+                middle = next(number for number, (one, _, _) in enumerate(seen) if ":" in one)
+                rest: list[Any] = []
+                headers, reader = {"last-event-id": seen[middle][0]}, SseReader()
+                async with red.stream("GET", "/api/v1/events", headers=headers) as stream:
+                    async for chunk in stream.aiter_bytes():
+                        rest += reader.feed(chunk)
+                        if rest and rest[-1][1] == "run_finished":
+                            own.stop()  # the stream has no end, and ends all the same
+                assert rest == seen[middle + 1 :]
+
+    asyncio.run(work())
+
+
+def test_events_of_all_runs_as_lines() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            red, root = await server.client("viewer", groups=["red"]), await server.client("author")
+            await run_of(root, server.context.runs, "blue")
+            run_id = await run_of(root, server.context.runs, "red")
+            query = {"follow": "false", "after": "0"}
+            answer = await red.get("/api/v1/events", params=query)
+            found = [json.loads(line) for line in answer.text.splitlines()]
+            assert {one["event"]["run_id"] for one in found} == {run_id}
+            assert [one["event"]["seq"] for one in found] == list(range(1, len(found) + 1))
+            everything = await root.get("/api/v1/events", params=query)
+            assert len(everything.text.splitlines()) == 2 * len(found)
+            assert (await root.get("/api/v1/events", params={"follow": "false"})).text == ""
+            for wrong in ("x", "1:", ":1", "1:2:3", "-1", "9" * 30):
+                refused = await root.get("/api/v1/events", headers={"last-event-id": wrong})
+                assert refused.status_code == 422
 
     asyncio.run(work())

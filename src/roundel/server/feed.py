@@ -1,9 +1,10 @@
 """Live events for any number of clients: each run is followed once, and each event is encoded once.
 
 A `RunFeed` follows one run in the store, whichever process executes it, and keeps the newest events encoded
-in a window. Each client has a position in it, and nothing else: no queue, so a client that does not read
-costs no memory. A client whose next event has left the window is told so (`behind`), and reads from the
-store until it has caught up. The run never waits for any of this: the feed reads what is committed.
+in a window; `StoreEvents` do the same for all runs together. Each client has a position in it, and nothing
+else: no queue, so a client that does not read costs no memory. A client whose next event has left the window
+is told so (`behind`), and reads from the store until it has caught up. The run never waits for any of this:
+the feed reads what is committed.
 
     window      the newest WINDOW_BYTES of encoded events, at least one
     client      a number: the last event that it has got; nothing is missing, nothing comes twice
@@ -11,17 +12,23 @@ store until it has caught up. The run never waits for any of this: the feed read
                 misses some
 
 A feed exists while it has clients. `EventHub` has all feeds of a server.
+
+*All runs.* The events of one append have one position, and are encoded together. Each of them has an id of
+its own, so that a client who was disconnected in the middle continues there: `7:1` is the first event of the
+append at position 7, and its last one is `7`. Clients see only the appends of their groups; their position
+passes over the others.
 """
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 
+from roundel.journal.store import NoRun
 from roundel.kernel.events import Event
 from roundel.runs.runs import Runs
 from roundel.server.problems import Problem
@@ -32,6 +39,14 @@ WRITE_BYTES = 256 * 1024
 """The most bytes of one write to a client."""
 MAX_TRANSIENT = 256
 MAX_STREAMS = 1000
+MAX_GROUPS = 10_000
+"""How many runs a feed remembers the groups of."""
+ALL_RUNS = ""
+"""In place of the id of a run."""
+NOBODY = "\0"
+"""A group that no caller is a member of."""
+Groups = Collection[str] | None
+"""The groups that a client sees; None is all of them."""
 END = encode_notice("end")
 BEHIND = encode_notice("behind")
 
@@ -43,12 +58,13 @@ class EventWindow:
         self.start = after
         """Every event after this position is in the window."""
         self._positions: list[int] = []
-        self._bodies: list[bytes] = []
+        self._bodies: list[tuple[bytes, str]] = []
+        """Each with the group of its run."""
         self._limit, self.size = limit, 0
 
-    def append(self, position: int, body: bytes) -> None:
+    def append(self, position: int, body: bytes, group: str = "") -> None:
         self._positions.append(position)
-        self._bodies.append(body)
+        self._bodies.append((body, group))
         self.size += len(body)
         if self.size > self._limit:
             self._shrink()
@@ -57,23 +73,25 @@ class EventWindow:
         """Drops the oldest events. By half of the window, so that its lists are not moved for each event."""
         drop = 0
         while self.size > self._limit // 2 and drop < len(self._bodies) - 1:
-            self.size -= len(self._bodies[drop])
+            self.size -= len(self._bodies[drop][0])
             drop += 1
         if drop:
             self.start = self._positions[drop - 1]
             del self._positions[:drop], self._bodies[:drop]
 
-    def after(self, position: int) -> Iterator[tuple[int, bytes]]:
-        """The events after a position, which must not be before `start`."""
+    def after(self, position: int, groups: Groups = None) -> Iterator[tuple[int, bytes]]:
+        """The events after a position, which must not be before `start`; empty bodies in place of those of
+        other groups."""
         for index in range(bisect_right(self._positions, position), len(self._positions)):
-            yield self._positions[index], self._bodies[index]
+            body, group = self._bodies[index]
+            yield self._positions[index], body if groups is None or group in groups else b""
 
 
-class RunFeed:
-    """The live events of one run. `EventHub.stream` creates it for the first client."""
+class EventFeed(abc.ABC):
+    """Live events for any number of clients. `EventHub` creates one for the first client."""
 
-    def __init__(self, runs: Runs, run_id: str, window_bytes: int = WINDOW_BYTES) -> None:
-        self._runs, self._run_id, self._window_bytes = runs, run_id, window_bytes
+    def __init__(self, runs: Runs, window_bytes: int = WINDOW_BYTES) -> None:
+        self._runs, self._window_bytes = runs, window_bytes
         self._window: EventWindow | None = None
         self._over = self._closed = False
         self._error: Exception | None = None
@@ -91,25 +109,33 @@ class RunFeed:
         return self._over or self._closed or self._error is not None
 
     async def _start(self) -> None:
-        """Begins to follow the run where it is now. Clients read what was before from the store."""
-        kept = await self._runs.store.kept(self._run_id)
-        if kept is not None:  # a pruned run has events, and no state
-            seq = max((event.seq for event in kept), default=0)
-        else:
-            seq = (await self._runs.inspect(self._run_id)).state.seq
-        self._window = EventWindow(seq, self._window_bytes)
-        self._task = asyncio.create_task(self._follow(seq), name=f"roundel-feed-{self._run_id}")
+        """Begins to follow where the run or the store is now. Clients read what was before from the store."""
+        newest = await self._newest()
+        self._window = EventWindow(newest, self._window_bytes)
+        self._task = asyncio.create_task(self._work(newest, self._window), name="roundel-feed")
 
-    async def _follow(self, after: int) -> None:
-        assert self._window is not None
+    async def _work(self, after: int, window: EventWindow) -> None:
         try:
-            async for event in self._runs.follow(self._run_id, after=after):
-                self._window.append(event.seq, encode_sse(event))
-                self._wake()
+            await self._follow(after, window)
             self._over = True
         except Exception as error:  # the store is closed, or the run was deleted: clients learn of it
             self._error = error
         self._wake()
+
+    @abc.abstractmethod
+    async def _newest(self) -> int:
+        """The position of the newest event."""
+
+    @abc.abstractmethod
+    async def _follow(self, after: int, window: EventWindow) -> None:
+        """Puts the events after a position into the window, and calls `_wake`."""
+
+    @abc.abstractmethod
+    def _from_store(
+        self, position: int, window: EventWindow, groups: Groups
+    ) -> AsyncIterator[tuple[int, bytes]]:
+        """What the window does not have any more, in writes of bounded size, each with the position that it
+        reaches."""
 
     def _wake(self) -> None:
         """Wakes all clients that wait. Those that do not will look at the window anyway."""
@@ -121,8 +147,8 @@ class RunFeed:
         self._transient.append((self._transients, encode_sse(event)))
         self._wake()
 
-    async def stream(self, after: int) -> AsyncGenerator[bytes]:
-        """The events after a number, each once and in order, until the run is over."""
+    async def stream(self, after: int, groups: Groups = None) -> AsyncGenerator[bytes]:
+        """The events after a position, each once and in order, until the run is over."""
         window = self._window
         assert window is not None
         position, transient = after, self._transients
@@ -135,15 +161,16 @@ class RunFeed:
                     is_behind = True
                     yield BEHIND
                 before = position
-                async for reached, chunk in self._from_store(position, window):
+                async for reached, chunk in self._from_store(position, window, groups):
                     position = reached
-                    yield chunk
+                    if chunk:
+                        yield chunk
                 is_new = False
                 if position == before:
                     return  # the run was deleted, or replaced; the client finds out when it comes again
                 continue
             is_new = is_behind = False
-            chunk, position = _gather(window, position)
+            chunk, position = _gather(window, position, groups)
             chunk += b"".join(body for number, body in self._transient if number > transient)
             transient = self._transients
             if chunk:
@@ -156,8 +183,49 @@ class RunFeed:
             else:
                 await self._changed.wait()
 
-    async def _from_store(self, position: int, window: EventWindow) -> AsyncIterator[tuple[int, bytes]]:
-        """What the window does not have any more, in writes of bounded size."""
+    async def close(self) -> None:
+        """Ends the streams of all clients; they may connect again, to another server."""
+        self._closed = True
+        self._wake()
+        tasks = [self.started, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _gather(window: EventWindow, position: int, groups: Groups) -> tuple[bytes, int]:
+    """The next events of a client as one write, and its new position."""
+    parts: list[bytes] = []
+    size, reached = 0, position
+    for number, body in window.after(position, groups):
+        parts.append(body)
+        size, reached = size + len(body), number
+        if size >= WRITE_BYTES:
+            break
+    return b"".join(parts), reached
+
+
+class RunFeed(EventFeed):
+    """The live events of one run; the positions are the `seq` of its events."""
+
+    def __init__(self, runs: Runs, run_id: str, window_bytes: int = WINDOW_BYTES) -> None:
+        self._run_id = run_id
+        super().__init__(runs, window_bytes)
+
+    async def _newest(self) -> int:
+        kept = await self._runs.store.kept(self._run_id)
+        if kept is not None:  # a pruned run has events, and no state
+            return max((event.seq for event in kept), default=0)
+        return (await self._runs.inspect(self._run_id)).state.seq
+
+    async def _follow(self, after: int, window: EventWindow) -> None:
+        async for event in self._runs.follow(self._run_id, after=after):
+            window.append(event.seq, encode_sse(event))
+            self._wake()
+
+    async def _from_store(
+        self, position: int, window: EventWindow, groups: Groups
+    ) -> AsyncIterator[tuple[int, bytes]]:
         parts: list[bytes] = []
         size = 0
         async for event in self._runs.follow(self._run_id, after=position, live=False):
@@ -175,26 +243,60 @@ class RunFeed:
         if parts:
             yield position, b"".join(parts)
 
-    async def close(self) -> None:
-        """Ends the streams of all clients; they may connect again, to another server."""
-        self._closed = True
-        self._wake()
-        tasks = [self.started, *([self._task] if self._task is not None else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+class StoreEvents(EventFeed):
+    """The live events of all runs, by position of the store, and without transient events."""
+
+    def __init__(self, runs: Runs, window_bytes: int = WINDOW_BYTES) -> None:
+        self._groups: dict[str, str] = {}
+        """The groups of runs, which never change."""
+        super().__init__(runs, window_bytes)
+
+    async def _newest(self) -> int:
+        return await self._runs.position()
+
+    async def _follow(self, after: int, window: EventWindow) -> None:
+        async for position, events in self._runs.follow_all(after=after):
+            group = await self._group(events[0].run_id)
+            window.append(position, encode_append(position, events), group)
+            self._wake()
+
+    async def _group(self, run_id: str) -> str:
+        if run_id not in self._groups:
+            if len(self._groups) >= MAX_GROUPS:
+                self._groups.clear()
+            self._groups[run_id] = await _group_of(self._runs, run_id)
+        return self._groups[run_id]
+
+    async def _from_store(
+        self, position: int, window: EventWindow, groups: Groups
+    ) -> AsyncIterator[tuple[int, bytes]]:
+        newest = await self._runs.position()
+        wanted = None if groups is None else tuple(groups)
+        async for reached, events in self._runs.follow_all(after=position, groups=wanted, live=False):
+            yield reached, encode_append(reached, events)
+            position = reached
+            await asyncio.sleep(0)
+            if position >= window.start:
+                return
+        # The rest up to there belongs to others.
+        yield max(position, newest), b""
 
 
-def _gather(window: EventWindow, position: int) -> tuple[bytes, int]:
-    """The next events of a client as one write, and its new position."""
-    parts: list[bytes] = []
-    size, reached = 0, position
-    for number, body in window.after(position):
-        parts.append(body)
-        size, reached = size + len(body), number
-        if size >= WRITE_BYTES:
-            break
-    return b"".join(parts), reached
+async def _group_of(runs: Runs, run_id: str) -> str:
+    try:
+        return (await runs.store.row(run_id)).group
+    except NoRun:  # deleted meanwhile, so nobody is shown what it did, except for those who see everything
+        return NOBODY
+
+
+def encode_append(position: int, events: Sequence[Event], skip: int = 0) -> bytes:
+    """The events of one append, without the first `skip`."""
+    return b"".join(
+        encode_sse(event, f"{position}:{number}" if number < len(events) else str(position))
+        for number, event in enumerate(events, 1)
+        if number > skip
+    )
 
 
 class EventHub:
@@ -202,7 +304,7 @@ class EventHub:
 
     def __init__(self, runs: Runs, max_streams: int = MAX_STREAMS, window_bytes: int = WINDOW_BYTES) -> None:
         self._runs, self._max_streams, self._window_bytes = runs, max_streams, window_bytes
-        self._feeds: dict[str, RunFeed] = {}
+        self._feeds: dict[str, EventFeed] = {}
         self._closed = asyncio.Event()
         self.clients = 0
 
@@ -214,51 +316,55 @@ class EventHub:
             detail = f"{self.clients} streams of events are open already; try again later"
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
-    async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
-        """The events of a run for one client."""
+    async def _join(self, run_id: str, after: int, groups: Groups = None) -> AsyncGenerator[bytes]:
         if self._closed.is_set():
             return
         feed = self._feeds.get(run_id)
         # A client that is slow to take the end of a run keeps its feed; the run may have been retried since.
         if feed is None or feed.is_done:
-            feed = self._feeds[run_id] = RunFeed(self._runs, run_id, self._window_bytes)
+            feed = self._feeds[run_id] = self._create(run_id)
         feed.clients += 1
         self.clients += 1
         try:
-            await asyncio.shield(feed.started)  # other clients may wait for it, too
-            async with contextlib.aclosing(feed.stream(after)) as chunks:
+            await asyncio.wait([feed.started])  # not cancelled with this client: others may wait for it, too
+            if feed.started.cancelled():
+                return  # the server shuts down
+            feed.started.result()
+            async with contextlib.aclosing(feed.stream(after, groups)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         finally:
             self.clients -= 1
             await self._leave(run_id, feed)
 
-    async def until_closed(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Chunks of a stream that has no feed, until they end or the server shuts down."""
-        self.clients += 1
-        closed = asyncio.ensure_future(self._closed.wait())
-        pending: asyncio.Future[bytes] | None = None
-        try:
-            while not closed.done():
-                pending = asyncio.ensure_future(anext(chunks))
-                await asyncio.wait([pending, closed], return_when=asyncio.FIRST_COMPLETED)
-                if not pending.done():
-                    return
-                try:
-                    yield pending.result()
-                except StopAsyncIteration:
-                    return
-        finally:
-            self.clients -= 1
-            tasks: list[asyncio.Future[Any]] = [closed] if pending is None else [closed, pending]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            close = getattr(chunks, "aclose", None)
-            if close is not None:
-                await close()
+    async def stream_all(self, groups: Groups, after: int | None, part: int = 0) -> AsyncIterator[bytes]:
+        """The events of all runs of some groups for one client, after a position or from now on. With `part`,
+        the client also knows so many events of the append at the next position."""
+        if after is None:
+            after = await self._runs.position()
+        if part:
+            wanted = None if groups is None else tuple(groups)
+            async for position, events in self._runs.follow_all(after=after, groups=wanted, live=False):
+                if position == after + 1:
+                    yield encode_append(position, events, part)
+                break
+            after += 1
+        async with contextlib.aclosing(self._join(ALL_RUNS, after, groups)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    async def _leave(self, run_id: str, feed: RunFeed) -> None:
+    async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
+        """The events of a run for one client."""
+        async with contextlib.aclosing(self._join(run_id, after)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    def _create(self, run_id: str) -> EventFeed:
+        if run_id == ALL_RUNS:
+            return StoreEvents(self._runs, self._window_bytes)
+        return RunFeed(self._runs, run_id, self._window_bytes)
+
+    async def _leave(self, run_id: str, feed: EventFeed) -> None:
         feed.clients -= 1
         if not feed.clients:
             if self._feeds.get(run_id) is feed:

@@ -31,17 +31,17 @@ async def _always_valid() -> bool:
     return True
 
 
-def encode_sse(event: Event) -> bytes:
-    """One event. Transient events have no id: a client that reconnects continues after the last stored
-    one."""
-    number = b"id: %d\n" % event.seq if event.seq else b""
-    return b"%bevent: %b\ndata: %b\n\n" % (number, _one_line(event.event), encode_event(event))
+def encode_sse(event: Event, number: str = "") -> bytes:
+    """One event; its id is its `seq`, or another one. Transient events have none: a client that reconnects
+    continues after the last stored one."""
+    number = number or (str(event.seq) if event.seq else "")
+    line = b"id: %b\n" % number.encode() if number else b""
+    return b"%bevent: %b\ndata: %b\n\n" % (line, _one_line(event.event), encode_event(event))
 
 
-def encode_notice(name: str, data: bytes = b"{}", number: int | None = None) -> bytes:
+def encode_notice(name: str) -> bytes:
     """An event of the stream itself, such as its end."""
-    position = b"id: %d\n" % number if number is not None else b""
-    return b"%bevent: %b\ndata: %b\n\n" % (position, name.encode(), data)
+    return b"event: %b\ndata: {}\n\n" % name.encode()
 
 
 def _one_line(name: str) -> bytes:

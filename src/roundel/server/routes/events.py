@@ -13,13 +13,14 @@ from roundel.server.bodies import problems
 from roundel.server.context import ServerContext, caller, context_of, still_sees
 from roundel.server.identity import Principal
 from roundel.server.routes.runs import RunId
-from roundel.server.sse import MEDIA_TYPE, EventStream, encode_notice, encode_sse
+from roundel.server.sse import MEDIA_TYPE, EventStream
 
 router = APIRouter(prefix="/api/v1", tags=["events"])
 Viewer = Annotated[Principal, caller("viewer")]
 JSON_LINES = "application/jsonl"
 Position = Annotated[int, Query(ge=0, le=2**53)]
 LastEventId = Annotated[str | None, Header(alias="last-event-id", pattern="^[0-9]{1,15}$")]
+AppendId = Annotated[str | None, Header(alias="last-event-id", pattern="^[0-9]{1,15}(:[0-9]{1,6})?$")]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events, as they are committed",
@@ -58,35 +59,25 @@ async def all_events(
     who: Viewer,
     after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     follow: bool = True,
-    last_event_id: LastEventId = None,
+    last_event_id: AppendId = None,
 ) -> Response:
     """The events of all runs that the caller may see, after a position of the store; from now on if there is
-    none. The position is the `id` of an event: a client that continues after it misses nothing."""
-    context = context_of(request)
-    start = int(last_event_id) if last_event_id is not None else after
-    if start is None:
-        start = await context.runs.position()
-    batches = context.runs.follow_all(after=start, groups=who.groups, live=follow)
-    if follow:
-        context.hub.check()
-        return EventStream(context.hub.until_closed(_all_sse(batches)), lambda: still_sees(request, None))
-    return StreamingResponse(_all_lines(batches), media_type=JSON_LINES)
+    none. The `id` of an event is the position of its append, with its number in the append if it is not the
+    last one of it: a client that continues after it misses nothing, and gets nothing twice."""
+    context, part = context_of(request), 0
+    if last_event_id is not None:
+        position, _, number = last_event_id.partition(":")
+        # In the middle of an append, everything before the append is known, and some of it.
+        part = int(number or 0)
+        after = max(0, int(position) - 1) if part else int(position)
+    if not follow:
+        start = after if after is not None else await context.runs.position()
+        return StreamingResponse(_all_lines(context, who, start), media_type=JSON_LINES)
+    context.hub.check()
+    return EventStream(context.hub.stream_all(who.groups, after, part), lambda: still_sees(request, None))
 
 
-async def _all_sse(batches: AsyncIterator[Any]) -> AsyncIterator[bytes]:
-    """Each append is one write. Only its last event has the position: a client that lost the connection in
-    between gets the whole append again, or nothing of it."""
-    async for position, events in batches:
-        parts = [_without_id(encode_sse(event)) for event in events]
-        yield b"".join(parts) + encode_notice("position", b"%d" % position, position)
-
-
-def _without_id(body: bytes) -> bytes:
-    """An event without its `seq` as the id: in this stream, ids are positions."""
-    return body[body.index(b"event:") :]
-
-
-async def _all_lines(batches: AsyncIterator[Any]) -> AsyncIterator[bytes]:
-    async for position, events in batches:
+async def _all_lines(context: ServerContext, who: Principal, after: int) -> AsyncIterator[bytes]:
+    async for position, events in context.runs.follow_all(after=after, groups=who.groups, live=False):
         for event in events:
             yield b'{"position":%d,"event":%b}\n' % (position, encode_event(event))
