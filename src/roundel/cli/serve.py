@@ -13,10 +13,11 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.next_step import command_line, suggest, suggest_without_store
-from roundel.cli.output import echo, styled
+from roundel.cli.output import echo, print_diagnostics, styled
 from roundel.cli.signals import GRACE_SECONDS, interrupts
 from roundel.cli.store_access import open_runs, run_to_end, store_option
 from roundel.workflow.allow_list import Policy, load_policy
+from roundel.workflow.diagnostics import WorkflowError
 
 EXTRA = ("fastapi", "uvicorn", "starlette", "pydantic")
 """What the extra `server` brings."""
@@ -79,7 +80,13 @@ def serve_command(
         raise click.UsageError("--tls-certificate and --tls-key belong together")
     try:
         from roundel.server.context import ServerSettings
-        from roundel.server.serving import REQUEST_SECONDS, NotProtected, Serving, is_loopback
+        from roundel.server.serving import (
+            REQUEST_SECONDS,
+            BadCertificate,
+            NotProtected,
+            Serving,
+            is_loopback,
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
@@ -90,7 +97,11 @@ def serve_command(
     from roundel.runs.runs import Runs
 
     suggest_without_store("serve", "--help")
-    policy = load_policy(allow) if allow is not None else Policy()
+    try:
+        policy = load_policy(allow) if allow is not None else Policy()
+    except WorkflowError as error:
+        print_diagnostics(error.diagnostics)
+        raise CannotServe("the allow-list has errors") from None
     settings = ServerSettings(
         host=host,
         port=port,
@@ -133,6 +144,8 @@ def serve_command(
             f"{host} can be reached from other machines, and nobody has a token to sign in from there; "
             f"create one first: `{command_line('token', 'create', '--role', 'admin')}`"
         ) from None
+    except BadCertificate as error:
+        raise CannotServe(f"cannot use the certificate {certificate} with the key {key}: {error}") from None
     except OSError as error:
         raise CannotServe(_explain(error, host, port)) from None
     echo("the server has stopped")
@@ -146,6 +159,4 @@ def _explain(error: OSError, host: str, port: int) -> str:
         return f"port {port} at {host} is in use; choose another one with --port, or --port 0 for any"
     if error.errno in (errno.EACCES, errno.EPERM) and port < 1024:
         return f"port {port} is reserved for the system; choose one above 1023 with --port"
-    if error.filename:
-        return f"cannot read {error.filename}: {error.strerror}"
     return f"cannot listen at {host}, port {port}: {error.strerror or error}"

@@ -30,6 +30,10 @@ class NotProtected(Exception):
     """The server would be reachable from other machines, and nobody has a token."""
 
 
+class BadCertificate(Exception):
+    """The certificate or its key cannot be used."""
+
+
 class _Server(uvicorn.Server):
     """Ends the streams first: uvicorn would wait for their clients. Signals are left to the caller."""
 
@@ -83,7 +87,7 @@ class Serving:
         """Serves until `stop`. `on_ready` gets the URL with which the first browser signs in.
 
         NotProtected if it would listen beyond this machine and there is no token; OSError if the address is
-        in use, or the certificate cannot be read."""
+        in use; BadCertificate."""
         settings = self._settings
         context = ServerContext(self._runs, self._runs.store.documents(), settings)
         if not is_loopback(settings.host) and not await context.identities.is_set_up():
@@ -91,7 +95,10 @@ class Serving:
         listener = _bind(settings)
         try:
             config = self._config(create_app(context))
-            config.load()  # reads the certificate
+            try:
+                config.load()
+            except OSError as error:
+                raise BadCertificate(str(error)) from error
             code = await context.identities.create_code("first browser")
             url = f"{self._address(listener.getsockname()[1])}/login?code={code}"
             self._server = _Server(config, context, lambda: on_ready(url))
