@@ -36,6 +36,7 @@ SLOW = (
     "tests/plan/test_forecast.py",
     "tests/plan/test_proof.py",
     "tests/server/test_supervisor.py",
+    "tests/server/test_system.py",
     "tests/telemetry/test_export.py",
     "tests/test_broken.py",
     "tests/workflow/test_expression.py",
