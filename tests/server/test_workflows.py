@@ -215,7 +215,7 @@ def test_a_copy_has_a_name_or_a_group_of_its_own() -> None:
         assert copied.status_code == 201 and copied.headers["location"] == f"{URL}/b?group=red"
         assert (await author.get(copied.headers["location"])).json()["text"] == SOUND
         again = await author.post(f"{URL}/a/copy", json={"name": "b", "group": "red"})
-        assert again.status_code == 412 and again.json()["version"] == 1
+        assert again.status_code == 409
         assert (await author.post(f"{URL}/c/copy", json={"name": "d"})).status_code == 404
         assert (await author.post(f"{URL}/a/copy", json={"name": "x/y"})).status_code == 422
 
@@ -377,7 +377,7 @@ def test_pages_have_every_workflow_once_and_filters_count_before_pages() -> None
         assert await pages(limit=20, group="b") == sorted(one for one in wanted if one[0] == "b")
         assert await pages(limit=10, q="pOLISH") == sorted(one for one in wanted if "Polish" in one[1])
         assert await pages(limit=1, q="nothing") == []
-        for cursor in ("ä", "***", "_"):
+        for cursor in ("ä", "abc", "XY"):
             assert (await author.get(URL, params={"cursor": cursor})).status_code == 422
 
     played(story)

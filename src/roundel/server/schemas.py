@@ -28,6 +28,10 @@ def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _inline(definitions[schema["$ref"]], definitions)
+    parts = schema.get("prefixItems")
+    if parts and all(part == parts[0] for part in parts):
+        # A point: two numbers. The same in words that every tool for OpenAPI understands.
+        schema = {key: value for key, value in schema.items() if key != "prefixItems"} | {"items": parts[0]}
     return {key: _inline(value, definitions) for key, value in schema.items()}
 
 

@@ -11,8 +11,6 @@ gives those of today, and a start checks again.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -50,7 +48,9 @@ NAME = rf"^[^./\s{_CONTROL}](?:[^/{_CONTROL}]*[^/\s{_CONTROL}])?$"
 """Any script. No `/`, no control characters, no dot at the start, no space at either end."""
 SavedName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
 NamePath = Annotated[str, Path(min_length=1, max_length=200, pattern=NAME)]
-Group = Annotated[ShortText | None, Field(description="The group of the workflow.")]
+GroupName = Annotated[str, Field(max_length=200)]
+"""Shorter than elsewhere: a cursor contains it."""
+Group = Annotated[GroupName | None, Field(description="The group of the workflow.")]
 ETAG_HEADER = {"ETag": {"description": "The version, in quotes", "schema": {"type": "string"}}}
 _ETAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
 
@@ -112,7 +112,7 @@ class SaveBody(RequestBody):
 
 class CopyBody(RequestBody):
     name: SavedName
-    group: ShortText | None = None
+    group: GroupName | None = None
 
 
 def diagnostic_view(found: Diagnostic) -> DiagnosticView:
@@ -151,7 +151,7 @@ async def get_workflows(
     who: Viewer,
     q: ShortText = "",
     group: Group = None,
-    cursor: ShortText = "",
+    cursor: Annotated[str, Field(max_length=8_000, pattern="^(?:[0-9a-f]{2})*$")] = "",
     limit: Annotated[int, Field(ge=1, le=200)] = 50,
 ) -> WorkflowList:
     """The saved workflows of the groups that the caller sees, by group and name. `q` is a part of the name
@@ -171,15 +171,13 @@ async def get_workflows(
 
 
 def _encode_cursor(key: str) -> str:
-    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
+    return key.encode().hex()
 
 
 def _decode_cursor(cursor: str) -> str:
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, UnicodeError):
-        raise Problem(422, "bad-request", "the cursor is not one of this list") from None
+    """The key behind which the page begins. Any text is a position in the order of keys, also one that is no
+    key."""
+    return bytes.fromhex(cursor).decode(errors="replace")
 
 
 @router.get(
@@ -288,20 +286,22 @@ async def put_workflow(
 @router.post(
     "/workflows/{name}/copy",
     status_code=201,
-    responses={**problems(412), 201: {"headers": ETAG_HEADER}},
+    responses={**problems(409), 201: {"headers": ETAG_HEADER}},
 )
 async def copy_workflow(
     name: NamePath, body: CopyBody, request: Request, response: Response, who: Author, group: Group = None
 ) -> WorkflowSummary:
-    """Copy a workflow under a new name, or to another group. 412 if there is one already."""
+    """Copy a workflow under a new name, or to another group. 409 if there is one already."""
     context = context_of(request)
     source = saved(await find_workflow(context, who, name, group))
     target = document_key(_new_group(who, body.group), body.name)
-    current = await context.documents.get(WORKFLOWS, target)
-    if current is not None:
-        raise _stale(current.version)
+    if await context.documents.get(WORKFLOWS, target) is not None:
+        raise _taken(body.name)
     await context.audit(who, "workflow.copy", _named(target), source=name)
-    document = await _write(context, who, target, source, 0)
+    try:
+        document = await _write(context, who, target, source, 0)
+    except DocumentConflict:
+        raise _taken(body.name) from None
     response.headers["etag"] = _etag(document.version)
     response.headers["location"] = _location(document.key)
     return WorkflowSummary(**_fields(document))
@@ -368,6 +368,10 @@ def _stale(version: int) -> Problem:
     return Problem(412, "stale", found, headers=headers, version=version or None)
 
 
+def _taken(name: str) -> Problem:
+    return Problem(409, "conflict", f"there is a workflow '{name}' already")
+
+
 async def _save(
     context: ServerContext, who: Principal, key: str, body: SaveBody, expected: int
 ) -> tuple[Document, list[Diagnostic]]:
@@ -381,19 +385,19 @@ async def _save(
         description = (masker.mask(own) if masker is not None else own)[:2_000]
     content = SavedWorkflow(body.text, description, errors or (0 if plan is not None else 1))
     await context.audit(who, "workflow.save", _named(key), expected=expected, errors=errors)
-    return await _write(context, who, key, content, expected), found
+    try:
+        return await _write(context, who, key, content, expected), found
+    except DocumentConflict as conflict:
+        raise _stale(conflict.current) from None
 
 
 async def _write(
     context: ServerContext, who: Principal, key: str, content: SavedWorkflow, expected: int
 ) -> Document:
     body, author = msgspec.to_builtins(content), who.name or who.id
-    try:
-        version = await context.documents.put(
-            WORKFLOWS, key, body, expected=expected, author=author, keep_history=True
-        )
-    except DocumentConflict as conflict:
-        raise _stale(conflict.current) from None
+    version = await context.documents.put(
+        WORKFLOWS, key, body, expected=expected, author=author, keep_history=True
+    )
     # Read by its number: another author may have saved the next version already.
     found = await context.documents.versions(WORKFLOWS, key, before=version + 1, limit=1)
     if found and found[0].version == version:
