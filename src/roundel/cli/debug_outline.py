@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from roundel.cli.event_lines import LoopBounds
 from roundel.drawing.nesting import Group, nest
+from roundel.kernel.progress import LoopPosition
 from roundel.plan.breakpoints import address_parts
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.runs.inspection import BreakpointState, LoopPosition, RunInspection
+from roundel.runs.inspection import BreakpointState, RunInspection
 
 _ROUND = re.compile(r"\[[0-9]+\]$")
 _ROUNDS = re.compile(r"\[[0-9]+\]")

@@ -22,8 +22,9 @@ from roundel.cli.prompt import CHOICES, evidence
 from roundel.cli.word_diff import compare_words, counts, diff_text
 from roundel.drawing.text import truncate
 from roundel.hosts.control import Question
+from roundel.kernel.progress import GuardState
 from roundel.plan.graph import NodePlan
-from roundel.runs.inspection import BlockedNode, BreakpointState, GuardState, ReadyNode
+from roundel.runs.inspection import BlockedNode, BreakpointState, ReadyNode
 
 MAX_TEXT = 20_000
 """The characters of a message that are shown; wrapping takes time for each of them."""
