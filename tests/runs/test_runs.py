@@ -143,7 +143,7 @@ def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
         await runs.resume(run_id)
         progress = shown(await runs.row(run_id))
         assert progress == {
-            "loops": [{"address": "Writer[2]", "loop": "Writer", "round": 2, "limit": 5}],
+            "loops": [{"address": "Writer[2]", "loop": "Writer", "round": 2, "limit": 5, "by": "Gate"}],
             "score": 80,
             "usage": (await runs.inspect(run_id)).state.summary()["usage"],
             "guard": {"kind": "rounds", "name": "Gate", "used": 2, "limit": 5, "share": 0.4},

@@ -278,8 +278,8 @@ def test_run_that_cannot_be_stored_or_resumed_leases_no_resources(
     leased: list[ResourceLease] = []
     lease = ResourcePool.lease
 
-    def noted(pool: ResourcePool) -> ResourceLease:
-        leased.append(lease(pool))
+    def noted(pool: ResourcePool, *given: Any) -> ResourceLease:
+        leased.append(lease(pool, *given))
         return leased[-1]
 
     monkeypatch.setattr(ResourcePool, "lease", noted)
