@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.commands import Call
 from roundel.nodes.loading import check_plan
+from roundel.nodes.prompt import MAX_TEMPLATE_EXPRESSIONS, Template, TemplateError
 from roundel.workflow.message import Message
 from roundel.workflow.policy import Policy
+from roundel.workflow.processor import MAX_EXTRACTED, ExtractionError, RegexExtract
 from tests.deadline import Deadline
 from tests.workflow.test_descriptions import ALL, FIELDS
 
@@ -169,3 +172,46 @@ STATUSES = ("refused", "completed", "failed", "paused", "suspended_locked")
 def test_a_schema_that_refers_to_itself_ends(definitions: dict[str, Any]) -> None:
     whole = {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
     assert within(between("agent", output_schema=whole, max_repairs=0)) == "failed"
+
+
+MULTIPLIED = [
+    {"pattern": ".", "multiple": True, "template": "y" * 200_000},
+    {"pattern": ".", "multiple": True, "template": "{match}" * 200_000},
+    {"pattern": ".+", "template": "{match}" * 200_000},
+    {"pattern": "", "multiple": True, "template": "y" * 200_000},
+]
+
+
+@pytest.mark.parametrize(
+    "config", MULTIPLIED, ids=lambda config: f"{config['pattern']}-{config['template'][:3]}"
+)
+def test_a_template_cannot_multiply_a_text_without_end(config: dict[str, Any]) -> None:
+    """The size is computed first: nothing of it is ever in memory."""
+    process = {"type": "regex_extract", "config": config}
+    plan, report = check_plan(edge(process=process), policy=Policy())
+    assert report.ok and plan is not None
+    result = roundel.run(plan, "x" * 100, script={}, store="memory:")
+    assert result.status == "failed" and "characters of" in str(result.error)
+    extract = RegexExtract(pattern=".", multiple=True, template="y" * (MAX_EXTRACTED // 10 - 1)).process()
+    whole = extract(Message("x" * 10))
+    assert whole is not None and len(whole.text) == MAX_EXTRACTED - 1
+    with pytest.raises(ExtractionError, match="shorten the template"):
+        extract(Message("x" * 11))
+
+
+def test_a_text_does_not_double_for_ever_in_a_loop() -> None:
+    double = {"type": "regex_extract", "config": {"pattern": ".+", "dotall": True, "template": "{match}" * 2}}
+    edges = [
+        {"from": "A", "to": "A", "process": double, "condition": {"cel": "round < 100"}},
+        {"from": "A", "to": "B", "condition": {"cel": "round >= 100"}},
+    ]
+    workflow = {**graph(edges=edges), "breaker": False, "limits": {"rounds": 200}}
+    assert within(workflow) == "failed"
+
+
+def test_a_prompt_has_a_bounded_size() -> None:
+    copies = "{{ text }}" * MAX_TEMPLATE_EXPRESSIONS
+    with pytest.raises(TemplateError, match="characters"):
+        Template(copies).render(Call("N", 0, (Message("x" * 1_000_000),), None, 0, 1))
+    _, report = check_plan(between("agent", prompt=copies + "{{ text }}"), policy=Policy())
+    assert [one.code for one in report.errors] == ["bad-expression"], report.errors

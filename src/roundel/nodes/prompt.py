@@ -11,11 +11,20 @@ import re
 from typing import Any
 
 from roundel.kernel.commands import Call
-from roundel.workflow.expression import Expression
+from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
 
 PROMPT_VARIABLES = ("text", "messages", "data", "round")
+MAX_TEMPLATE_EXPRESSIONS = 100
+"""Expressions in one prompt. Each has a bounded cost, and they are evaluated one after the other on the event
+loop."""
+MAX_PROMPT = 10_000_000
+"""Characters of a prompt with its values: `{{ text }}` can be written many times."""
 _INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
+
+
+class TemplateError(ExpressionError):
+    """A prompt with too many expressions, or one that becomes too long."""
 
 
 class Template:
@@ -23,6 +32,10 @@ class Template:
 
     def __init__(self, source: str) -> None:
         parts = _split_template(source)
+        if len(parts) // 2 > MAX_TEMPLATE_EXPRESSIONS:
+            raise TemplateError(
+                f"it has {len(parts) // 2} expressions, and {MAX_TEMPLATE_EXPRESSIONS} are allowed"
+            )
         self._texts = parts[::2]
         self._expressions = [Expression(part.strip(), PROMPT_VARIABLES) for part in parts[1::2]]
         self.includes_input = any(_INPUT.search(expression.source) for expression in self._expressions)
@@ -32,8 +45,13 @@ class Template:
             return self._texts[0]
         values = _template_values(call)
         rendered = [self._texts[0]]
+        size = len(self._texts[0])
         for expression, text in zip(self._expressions, self._texts[1:], strict=True):
-            rendered += (json_text(expression.evaluate(values)), text)
+            value = json_text(expression.evaluate(values))
+            size += len(value) + len(text)
+            if size > MAX_PROMPT:
+                raise TemplateError(f"the prompt has more than {MAX_PROMPT:,} characters with its values")
+            rendered += (value, text)
         return "".join(rendered)
 
 

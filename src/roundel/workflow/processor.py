@@ -24,6 +24,13 @@ from roundel.workflow.message import Message, json_text
 from roundel.workflow.pattern import build_flags, check_pattern, compile_pattern
 
 MessageProcessor = Callable[[Message], Message | None]
+MAX_EXTRACTED = 10_000_000
+"""Characters of an extraction. A template is written once for each match, so that a text of a megabyte and a
+template of a kilobyte would otherwise make a gigabyte; and in a loop, each round could double the text."""
+
+
+class ExtractionError(ValueError):
+    """An extraction whose result would be too large."""
 
 
 def pattern_fields() -> dict[str, Field]:
@@ -118,10 +125,23 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
                 return self._handle_no_match(message)
             # `replace`, not `format`: a template is text of a user, and may contain other braces.
             if self.template:
+                self._check_size(parts)
                 parts = [self.template.replace("{match}", part) for part in parts]
             return msgspec.structs.replace(message, content="\n".join(parts))
 
         return extract
+
+    def _check_size(self, parts: list[str]) -> None:
+        """ExtractionError if the template makes too much of these matches. Computed before anything is
+        written, since the memory is what has to be protected."""
+        copies = self.template.count("{match}")
+        frame = len(self.template) - copies * len("{match}") + 1
+        size = len(parts) * frame + copies * sum(map(len, parts))
+        if size > MAX_EXTRACTED:
+            raise ExtractionError(
+                f"the template makes {size:,} characters of {len(parts):,} matches; {MAX_EXTRACTED:,} are "
+                "allowed; shorten the template, or match less of the text"
+            )
 
     def _handle_no_match(self, message: Message) -> Message | None:
         if self.on_no_match == "drop":
