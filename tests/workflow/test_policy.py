@@ -79,11 +79,11 @@ def operator(folder: Path, **more: Any) -> Policy:
 
 
 def refused(workflow: Any, policy: Policy) -> list[Diagnostic]:
-    """What of a text is not allowed. It has no other errors."""
+    """What of a text is not allowed: errors, and warnings about models. It has no other errors."""
     text = workflow if isinstance(workflow, str) else json.dumps(workflow)
     _, report = examine_text(text, TYPES, policy=policy)
     assert {one.code for one in report.errors} <= {"not-allowed"}, report.errors
-    return report.errors
+    return [one for one in report.diagnostics if one.code == "not-allowed"]
 
 
 def agent(**config: Any) -> dict[str, Any]:
@@ -175,6 +175,20 @@ graph:
     beginnings = ["os:system", "sh", "openai:gpt-4o", "evil:Class", "/etc/passwd", "subprocess:run"]
     beginnings += ["http://evil", "python}", "../x.yaml", "shutil:rmtree", "code_save_and_run"]
     assert [one.startswith(two) for one, two in zip(found, beginnings, strict=True)] == [True] * 11
+
+
+def test_a_model_that_nobody_has_set_up_is_only_for_runs_with_a_script() -> None:
+    workflow, report = examine_text(json.dumps(agent(model="openai:gpt-4o")), TYPES, policy=Policy())
+    assert [(one.code, one.severity) for one in report.diagnostics] == [("not-allowed", "warning")]
+    assert workflow is not None
+    assert [one.severity for one in check_policy(workflow, Policy())] == ["error"]
+    assert check_policy(workflow, Policy(), scripted=True) == []
+    # An address of the text's own is refused in any case, and so is what makes embeddings.
+    for other in (
+        agent(model="openai:gpt-4o", base_url="http://10.0.0.1"),
+        OBJECTS["embedding"][1]({"model": "x"}),
+    ):
+        assert any(one.severity == "error" for one in refused(other, Policy()))
 
 
 def many_refusals(count: int) -> int:

@@ -299,7 +299,7 @@ def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
 
     Runs that start and runs that are resumed both pass here, so a stored run obeys the policy of the engine
     that resumes it, whatever it was started under."""
-    refused = check_policy(plan.workflow, services.policy)
+    refused = check_policy(plan.workflow, services.policy, scripted=services.script is not None)
     if refused:
         raise WorkflowError(services.secrets.mask_value(refused))
     report = Report()

@@ -166,7 +166,7 @@ def _read_source(
         workflow, report = source.build_and_check(variables, allow_paths)
     else:
         workflow, report = source.workflow if isinstance(source, Plan) else source, Report()
-    for diagnostic in check_policy(workflow, policy) if workflow is not None else ():
+    for diagnostic in check_policy(workflow, policy, scripted=True) if workflow is not None else ():
         report.add(diagnostic)
     return workflow, report
 

@@ -375,7 +375,7 @@ class WorkflowReader(GraphReader):
         locator = RefusalLocator(self.documents)
         for refusal in find_refusals(workflow, self.policy, os.environ):
             at = locator.locate(refusal)
-            self.report.add(at.diagnostic("error", "not-allowed", refusal.message, refusal.hint))
+            self.report.add(at.diagnostic(refusal.severity, "not-allowed", refusal.message, refusal.hint))
 
     def _workflow(
         self, graph: GraphDefinition, settings: Any, functions: Mapping[str, Callable[..., Any]], file: str

@@ -30,7 +30,7 @@ from msgspec import Struct
 from roundel.workflow.allow_list import RUNS_CODE, TRUSTED, Policy, key_reference, load_policy
 from roundel.workflow.condition import suggest_condition
 from roundel.workflow.description import Description
-from roundel.workflow.diagnostics import Diagnostic
+from roundel.workflow.diagnostics import Diagnostic, Severity
 from roundel.workflow.document import (
     ALLOWED_FOLDERS_HINT,
     Located,
@@ -68,16 +68,33 @@ class PolicyRefusal(Struct, frozen=True):
     """The text that is refused, by which `RefusalLocator` finds it there."""
     message: str
     hint: str
+    model_only: bool = False
+    """It is a model that nobody has set up, with no address of the text's own. A run with a script calls no
+    model, so it may name any: a text is tried out before it is allowed to cost anything."""
+
+    @property
+    def severity(self) -> Severity:
+        """For a text that is being read: whether it will have a script is not known yet."""
+        return "warning" if self.model_only else "error"
 
 
 def check_policy(
-    workflow: Workflow, policy: Policy, environment: Mapping[str, str] = os.environ
+    workflow: Workflow,
+    policy: Policy,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    scripted: bool = False,
 ) -> list[Diagnostic]:
     """Everything in a workflow that a policy does not allow, as errors; none for TRUSTED.
 
-    `environment` is where the values of secrets come from when a run is resumed."""
+    `environment` is where the values of secrets come from when a run is resumed. A `scripted` run calls no
+    models."""
     refusals = find_refusals(workflow, policy, environment)
-    found = [one.at.diagnostic("error", "not-allowed", one.message, one.hint) for one in refusals]
+    found = [
+        one.at.diagnostic("error", "not-allowed", one.message, one.hint)
+        for one in refusals
+        if not (scripted and one.model_only)
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -235,11 +252,14 @@ class _PolicyCheck:
         if provider == LOCAL_PROVIDER and (model.startswith(("/", ".", "~")) or ".." in model):
             self._check_file(model, at)  # the library takes a path in place of a name
         self._check_endpoint(
-            Profile(provider=provider, name=model, base_url=embedding.base_url, api_key=embedding.api_key), at
+            Profile(provider=provider, name=model, base_url=embedding.base_url, api_key=embedding.api_key),
+            at,
+            scriptable=False,
         )
 
-    def _check_endpoint(self, profile: Profile, at: SourceLocation) -> None:
-        """Checks an endpoint together with the keys that are sent to it."""
+    def _check_endpoint(self, profile: Profile, at: SourceLocation, *, scriptable: bool = True) -> None:
+        """Checks an endpoint together with the keys that are sent to it. A script can reply in place of a
+        model, and makes no embeddings."""
         provider = profile.provider_and_name[0]
         endpoint = self._policy.find_endpoint(provider, profile.base_url)
         if endpoint is None and profile.base_url:
@@ -247,7 +267,8 @@ class _PolicyCheck:
         elif endpoint is None:
             message = f"the model provider '{provider}' is not allowed"
             value = profile.model or profile.provider or profile.name
-            self._refuse(at, value, message, "the operator names it under 'models' of the allow-list")
+            hint = "the operator names it under 'models' of the allow-list"
+            self.refusals.append(PolicyRefusal(at, value, message, hint, model_only=scriptable))
         own = endpoint.key if endpoint is not None else ""
         for text in (profile.api_key, *profile.headers.values()):
             for name in self._keys_in(text):
