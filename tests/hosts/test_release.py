@@ -40,6 +40,11 @@ def next_host(host: CoreHost) -> None:
     host.core.begin(commands)
 
 
+def is_comparable(host: CoreHost, seed: int) -> bool:
+    """Whether the calls of the run do not depend on the order of their results (`same` in test_core.py)."""
+    return host.log.state.status == "completed" and not is_loop_agent(seed)
+
+
 def run_and_drain(host: CoreHost, moment: int) -> int | None:
     """Runs until the core is idle, and drains it at some moment; how many effects were started by then."""
     started: int | None = None
@@ -74,9 +79,9 @@ def test_drained_run_continues_elsewhere_like_an_undisturbed_one(seed: int, time
     host.core.is_draining = False
     host.run(lambda host: host.finish_one() if dice.random() < 0.3 else None)
     same(host, seed)
-    if not is_loop_agent(seed):
+    if is_comparable(host, seed):
         quiet = CoreHost(plan, script, random.Random(0)).begin(text).run()
-        assert Counter(host.started) <= Counter(quiet.started), "a call was made twice"
+        assert Counter(host.started) == Counter(quiet.started), "each call was made once"
 
 
 @settings(max_examples=100, deadline=None)
@@ -138,7 +143,7 @@ def test_results_that_have_arrived_are_recorded_when_a_run_is_handed_back(seed: 
         assert replay(plan, host.store.entries)[0].status not in {"paused", "waiting"} - {status}
         next_host(host)
         host.run()
-        if not is_loop_agent(seed):
+        if is_comparable(host, seed):
             quiet = CoreHost(plan, script, random.Random(0)).begin(text).run()
             assert Counter(host.started) <= Counter(quiet.started) + lost, "a finished call was made again"
     same(host, seed)
