@@ -255,7 +255,7 @@ def _with_whole_numbers(limits: LimitValues) -> dict[str, LimitValue]:
     """Limits with integers where possible: they are stored as floats, and a limit that counts rounds has
     to be an integer again."""
     return {
-        name: limit if isinstance(limit, str) or limit != int(limit) else int(limit)
+        name: int(limit) if isinstance(limit, (int, float)) and limit % 1 == 0 else limit
         for name, limit in limits.items()
     }
 

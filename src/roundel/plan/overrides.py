@@ -14,6 +14,7 @@ The names of loops are those of the survey (loops.py), which is why this belongs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -55,6 +56,8 @@ def with_limits(workflow: Workflow, limits: LimitValues, *, inherited: bool = Fa
         if name not in LIMIT_NAMES:
             known = f"known limits: {', '.join(LIMIT_NAMES)}, each also for one loop or node, as X.NAME"
             raise LimitError(f"there is no limit '{key}'; {known}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise LimitError(f"the limit '{key}' has to be a number, not {value}")
         (of_parts.setdefault(part, {}) if part else of_graph)[name] = value
     if of_graph:
         graph_limits = _changed_limits(workflow.graph.limits, of_graph)

@@ -5,9 +5,10 @@ Requests refuse unknown fields: a misspelt `limit` that was ignored would start 
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from roundel.server.problems import MEDIA_TYPE
 
@@ -22,6 +23,16 @@ class RequestBody(BaseModel):
     """The base of all bodies that clients send."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_text(cls, given: Any) -> Any:
+        """Refuses half a surrogate pair, which JSON can write, and no store, file or terminal can."""
+        try:
+            json.dumps(given, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise ValueError("a text in it is not valid Unicode, or it is nested too deeply") from None
+        return given
 
 
 class ProblemBody(BaseModel):

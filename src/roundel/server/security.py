@@ -65,6 +65,9 @@ _HOST = re.compile(
     r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_][a-z0-9_.-]{0,253})(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE
 )
 
+_TOKEN = re.compile(rf"{TOKEN_PREFIX}[0-9a-f]{{12}}_")
+"""A token in a path, where the beginning alone could be part of a name."""
+
 
 class RequestGuard:
     """The outermost layer of the app."""
@@ -108,7 +111,7 @@ class RequestGuard:
         query: bytes = scope.get("query_string", b"")
         if len(query) > MAX_QUERY:
             raise Problem(414, "too-large", "the query is too long")
-        if TOKEN_PREFIX in unquote_plus(query.decode("latin-1")):
+        if TOKEN_PREFIX in unquote_plus(query.decode("latin-1")) or _TOKEN.search(scope["path"]):
             raise Problem(400, "bad-request", "a token belongs in the Authorization header, never in a URL")
         if scope["method"] in UNSAFE:
             self._check_body(headers)

@@ -113,6 +113,8 @@ class Serving:
             log_config=None,
             access_log=False,
             server_header=False,
+            # Not httptools, which uvicorn would prefer if it is installed: it reads headers of any length.
+            http="h11",
             ws="none",
             lifespan="on",
             proxy_headers=self._proxy_headers,

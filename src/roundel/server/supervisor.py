@@ -53,7 +53,7 @@ class Supervisor:
             try:
                 await self.scan()
             except Exception as error:  # a disk that is full, say: it may work again later
-                logger.warning("cannot look for runs to resume: %s", error)
+                logger.warning("cannot look for runs to resume: %s", _shown(error))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._seconds):
                     await self._stopping.wait()
@@ -103,10 +103,16 @@ class Supervisor:
         except Exception as error:
             # Something is missing here: a secret, say. One such run must not keep the others waiting.
             self._refused[row.id] = row.updated
-            logger.warning("run %s is not resumed here: %s", row.id, error)
+            logger.warning("run %s is not resumed here: %s", row.id, _shown(error))
 
     async def stop(self) -> None:
         """Ends after the resume that is in progress, if there is one: to cancel it would stop the run."""
         self._stopping.set()
         if self._task is not None:
             await self._task
+
+
+def _shown(error: Exception) -> str:
+    """An error in one line of the log: it may contain parts of a text, which could otherwise write lines of
+    its own."""
+    return ascii(str(error))[1:-1][:2_000]
