@@ -24,9 +24,13 @@ class Rect(Struct, frozen=True):
     """A rectangle."""
 
     x: float
+    """The left edge."""
     y: float
+    """The upper edge; y grows downwards."""
     width: float
+    """Its width."""
     height: float
+    """Its height."""
 
     @property
     def right(self) -> float:
@@ -56,7 +60,9 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     key: str
     """Unique in the drawing: its id, preceded by the ids of the nodes that contain it."""
     id: str
+    """The id of the node."""
     type: str
+    """The type of the node."""
     guard: bool = False
     """Whether it bounds a loop."""
     label: str
@@ -64,8 +70,11 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     caption: str
     """The type and the limit, cut to the width of the box."""
     box: Rect
+    """Where it is."""
     start: bool = False
+    """Whether the input of its graph enters here."""
     end: bool = False
+    """Whether its output is a result of its graph."""
     parent: str = ""
     """The key of the region that contains it; empty at the top."""
     region: str = ""
@@ -73,16 +82,20 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     missing: bool = False
     """Whether it does not exist: only an edge, `start` or `end` names it."""
     problems: tuple[Diagnostic, ...] = ()
+    """Errors and warnings about it."""
 
 
 class Region(Struct, frozen=True, kw_only=True):
     """A frame: a loop, or a node with graphs inside."""
 
     key: str
+    """Unique in the drawing."""
     kind: Literal["loop", "node"]
+    """A loop, or a node with graphs inside."""
     repeats: bool
     """Whether its nodes run in rounds: a loop, a loop agent, a debate."""
     title: str
+    """The name of the loop or of the node."""
     captions: tuple[str, ...] = ()
     """The bound of a loop; the type and the bound of a node."""
     title_x: float
@@ -90,17 +103,22 @@ class Region(Struct, frozen=True, kw_only=True):
     entry: str = ""
     """The key of the node at which the loop is entered."""
     box: Rect
+    """Where it is."""
     parent: str = ""
+    """The key of the region that contains it; empty at the top."""
     depth: int = 0
     """How many regions contain it."""
     problems: tuple[Diagnostic, ...] = ()
+    """Errors and warnings about it."""
 
 
 class Label(Struct, frozen=True):
     """The text on an edge, each line centred in the box."""
 
     lines: tuple[str, ...]
+    """The lines of the text."""
     box: Rect
+    """Where it is."""
 
 
 class DrawnEdge(Struct, frozen=True, kw_only=True):
@@ -109,45 +127,63 @@ class DrawnEdge(Struct, frozen=True, kw_only=True):
     source: str
     """The key of a node or of a mark."""
     target: str
+    """The key of a node or of a mark."""
     kind: Literal["edge", "start", "vote"] = "edge"
+    """An edge of the workflow, or a line from or to a mark."""
     back: bool = False
     """Whether it leads to the entry of a loop around it, and so begins the next round."""
     leaves: bool = False
     """Whether it leaves a loop."""
     triggers: bool = True
+    """Whether a message on it makes the target run."""
     port: str = ""
+    """The port that it leaves by; empty for the usual one."""
     explicit: bool = False
     """Whether only this port takes it: a failure (`error`), a timeout or an exit."""
     text: str = ""
     """Its port, condition and processing, not cut."""
     label: Label | None = None
+    """Its text as drawn; None if it has none."""
     route: tuple[tuple[tuple[float, float], ...], ...]
     """Pieces of points. The first is the start; then one point is a line, three points are a cubic
     curve."""
     problems: tuple[Diagnostic, ...] = ()
+    """Errors and warnings about it."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
     """The source of a graph's input, or the place where votes are counted."""
 
     key: str
+    """Unique in the drawing."""
     kind: Literal["start", "vote"]
+    """What it marks."""
     text: str
+    """Its text."""
     box: Rect
+    """Where it is."""
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
     """A laid out workflow; `roundel.drawing.assembly.draw` creates it."""
 
     density: Density
+    """How much room it takes."""
     width: float
+    """The width of the whole drawing."""
     height: float
+    """The height of the whole drawing."""
     title: str
+    """The name of the workflow."""
     captions: tuple[str, ...] = ()
+    """Lines below the title."""
     regions: tuple[Region, ...] = ()
     """A region precedes the regions inside it, so that they can be painted in this order."""
     nodes: tuple[DrawnNode, ...] = ()
+    """All nodes."""
     marks: tuple[Mark, ...] = ()
+    """Where inputs enter, and where votes are counted."""
     edges: tuple[DrawnEdge, ...] = ()
+    """All edges."""
     problems: tuple[Diagnostic, ...] = ()
     """Problems of the workflow as a whole; nodes, edges and regions have their own."""

@@ -53,9 +53,13 @@ class Question(Struct, frozen=True):
     """A question to a person. Created by `make_question` from the kernel's Ask."""
 
     address: str
+    """Its address in the run, such as `Writer[3]`."""
     node_id: str
+    """The id of the node that asks."""
     prompt: str
+    """The question."""
     inputs: tuple[Message, ...]
+    """The messages that the node has received."""
     tool: dict[str, Any] | None = None
     """The name and arguments of a tool call that a person has to approve."""
     deadline: float | None = None

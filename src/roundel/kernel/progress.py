@@ -32,8 +32,11 @@ class LoopPosition(Struct, frozen=True):
     """A loop that is running, in its current round."""
 
     address: str
+    """The address of the current round, such as `Writer[3]`."""
     loop: str
+    """The name of the loop."""
     round: int
+    """The number of the current round, from 1."""
     limit: int | None
     """The most rounds that it can have: as proved, else its cap; None if there is no number."""
     by: str = ""
@@ -48,8 +51,11 @@ class GuardState(Struct, frozen=True):
     name: str
     """The node, loop or graph that has the limit."""
     used: float
+    """How much is used."""
     limit: float
+    """The limit."""
     address: str = ""
+    """The address of the loop or node; empty for the whole run."""
 
     @property
     def share(self) -> float:

@@ -55,6 +55,7 @@ class Estimate(Struct, frozen=True):
     worst: int | None
     """None if nothing bounds it, or the bound is too large to be of use."""
     typical: int
+    """What is usual."""
 
     def times(self, other: Estimate) -> Estimate:
         worst = None if self.worst is None or other.worst is None else self.worst * other.worst
@@ -76,14 +77,19 @@ class NodeForecast(Struct, frozen=True):
     """The row of one node."""
 
     node: str
+    """The id of the node."""
     path: str
     """The nodes around it, if it is in a subgraph or a loop agent."""
     loop: str
     """Its innermost loop."""
     runs: Estimate
+    """How often it runs."""
     model_calls: Estimate
+    """Its calls of models."""
     tool_calls: Estimate
+    """Its calls of tools."""
     tokens: Estimate
+    """The tokens that it uses."""
     cost_usd: float | None
     """A rule of thumb; None if the price of its model is not known."""
 
@@ -92,14 +98,19 @@ class Forecast(Struct, frozen=True):
     """The rows of all nodes, and their sums."""
 
     nodes: tuple[NodeForecast, ...]
+    """One row for each node."""
     model_calls: Estimate
+    """The calls of models in the whole run."""
     tool_calls: Estimate
+    """The calls of tools in the whole run."""
     tokens: Estimate
+    """The tokens of the whole run."""
     cost_usd: float | None
     """A rule of thumb, for the agents whose price is known; None if none is."""
     unpriced: tuple[str, ...]
     """The agents whose price is not known."""
     assumptions: tuple[str, ...] = ASSUMPTIONS
+    """What the figures assume."""
 
 
 NOTHING, ONCE = Estimate(0, 0), Estimate(1, 1)

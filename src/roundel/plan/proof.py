@@ -45,11 +45,15 @@ class Proof(Struct, frozen=True):
     it."""
 
     id: str
+    """The name of the loop."""
     nodes: tuple[str, ...]
+    """The ids of its nodes."""
     bounded_by: tuple[Limit, ...]
+    """The guards that bound it."""
     worst_case_rounds: int | None
     """None if only the cap or a clock bounds it."""
     cap: int
+    """The most rounds, after which a run is locked."""
     depth: int
     """The number of loops around it, including those around a subgraph that contains it."""
     worst_case_total: int | None

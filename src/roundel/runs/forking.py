@@ -113,9 +113,13 @@ class Difference(Struct, frozen=True):
     """Where a rerun first differs from what happened. Created by Rerun."""
 
     address: str
+    """Where it is, such as `Writer[3]`."""
     what: str
+    """What is different."""
     before: str = ""
+    """What happened in the run."""
     now: str = ""
+    """What would happen now."""
 
     def __str__(self) -> str:
         texts = (("then", self.before), ("now", self.now))

@@ -46,30 +46,43 @@ class WaitingMessage(Struct, frozen=True):
     version: str
     """Changes with its content; an edit names it, so that two people do not overwrite each other."""
     role: str
+    """`user`, `assistant` or `system`."""
     source: str
+    """The id of the node that sent it."""
     text: str
+    """Its text."""
     data: dict[str, Any] | None = None
+    """Its structured fields."""
     keep: bool = False
+    """Whether it stays in the queue for later runs of the node."""
 
 
 class NodeQueue(Struct, frozen=True):
     """The messages that wait at a node."""
 
     address: str
+    """Its address in the run, such as `Writer[3]`."""
     node_id: str
+    """The id of the node."""
     messages: tuple[WaitingMessage, ...]
+    """The messages, the oldest first."""
 
 
 class ReadyNode(Struct, frozen=True):
     """A node, or a round of tools, that the next steps start, in this order."""
 
     address: str
+    """Its address in the run, such as `Writer[3]`."""
     node_id: str
+    """The id of the node."""
     type: str
+    """The type of the node."""
     why: str
+    """Why it is ready."""
     breakpoints: tuple[str, ...] = ()
     """The breakpoints that the run has reached here."""
     messages: tuple[WaitingMessage, ...] = ()
+    """What it will receive."""
     calls: tuple[str, ...] = ()
     """The calls of a round of tools."""
 
@@ -78,8 +91,11 @@ class BlockedNode(Struct, frozen=True):
     """A node that is not ready, and what it waits for."""
 
     address: str
+    """Its address in the run, such as `Writer[3]`."""
     node_id: str
+    """The id of the node."""
     type: str
+    """The type of the node."""
     waits_for: tuple[str, ...]
     """The ids of the nodes, or of the entries of loops, that have to settle first."""
     is_triggered: bool
@@ -90,7 +106,9 @@ class BreakpointState(Struct, frozen=True):
     """A breakpoint of a run, and how often it was reached."""
 
     text: str
+    """The breakpoint as it was set."""
     hits: int = 0
+    """How often it was reached."""
     problem: str = ""
     """Why its condition could not be evaluated, the first time."""
 
@@ -99,8 +117,11 @@ class RunInspection(Struct, frozen=True):
     """The state of a run, for a debugger. Created by `Runs.debug`."""
 
     run_id: str
+    """The id of the run."""
     workflow: str
+    """The name of the workflow."""
     status: str
+    """The status of the run."""
     seq: int
     """The number of the last event."""
     reason: str
@@ -108,16 +129,23 @@ class RunInspection(Struct, frozen=True):
     stopped_at: str
     """The address at which a breakpoint or a step paused it."""
     breakpoint: str
+    """The breakpoint that paused it."""
     loops: tuple[LoopPosition, ...]
+    """The loops that are running, outer ones first."""
     ready: tuple[ReadyNode, ...]
+    """What the next steps start, in this order."""
     blocked: tuple[BlockedNode, ...]
+    """The nodes that wait for others."""
     in_flight: tuple[str, ...]
     """The addresses of calls that a resumed run makes or awaits."""
     questions: tuple[Question, ...]
+    """The questions that wait for a person."""
     queues: tuple[NodeQueue, ...]
+    """The messages that wait at nodes."""
     guards: tuple[GuardState, ...]
     """The nearest one first."""
     breakpoints: tuple[BreakpointState, ...]
+    """The breakpoints of the run."""
     variables: dict[str, Any]
     """The variables that expressions read, with secrets masked."""
     state: dict[str, Any] = {}

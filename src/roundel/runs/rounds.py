@@ -22,22 +22,27 @@ class Round(Struct, frozen=True):
     """The figures of one round. Created by `loop_rounds`."""
 
     address: str
+    """Its address in the run, such as `Writer[3]`."""
     number: int
+    """Its number, from 1."""
     score: float | None
     """The last score that a node of the round returned."""
     tokens: int
+    """The tokens that it used."""
     cost_usd: float | None
     """None if no price is known."""
     novelty: float | None
     """The mean novelty of what agents and people wrote in the round, or of all outputs if the loop has
     no such nodes; None if there were none."""
     seconds: float
+    """How long it took."""
 
 
 class LoopRounds(Struct, frozen=True):
     """The rounds of one loop. Created by `loop_rounds`."""
 
     loop: str
+    """The name of the loop."""
     rounds: tuple[Round, ...]
     """The rounds of all entries into the loop, one after the other."""
     exit_reason: str

@@ -9,8 +9,8 @@ from fastapi import FastAPI
 
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
+from roundel.server.openapi import ROUTERS, Application
 from roundel.server.problems import add_handlers
-from roundel.server.routes import access, catalog, checks, events, memory, runs, system, workflows
 from roundel.server.security import LOOPBACK, WILDCARDS, RequestGuard
 from roundel.server.supervisor import Supervisor
 
@@ -20,7 +20,7 @@ VERSION = "1"
 def create_app(context: ServerContext) -> FastAPI:
     """The application of a server. The caller owns the store and closes it."""
     settings = context.settings
-    app = FastAPI(
+    app = Application(
         title="Roundel",
         version=VERSION,
         description="Runs loops of agents that always end.",
@@ -31,8 +31,8 @@ def create_app(context: ServerContext) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
-    for module in (runs, events, workflows, checks, catalog, access, memory, system):
-        app.include_router(module.router)
+    for router in ROUTERS:
+        app.include_router(router)
     add_handlers(app)
     app.add_middleware(RequestGuard, hosts=_hosts(settings))
     return app

@@ -28,12 +28,17 @@ class Example(Struct, frozen=True):
     """An example; `examples` creates it."""
 
     name: str
+    """The name of the example."""
     title: str
+    """A short title."""
     description: str
+    """What it shows."""
     text: str
+    """The text of the workflow."""
     script: str
     """The replies of models and people, for a run that costs nothing."""
     input: str
+    """An input to try it with."""
     svg: str
     """Its picture."""
 

@@ -49,6 +49,7 @@ class WorkflowText(RequestBody):
     """A workflow that need not be saved."""
 
     text: Text
+    """The text of the workflow."""
 
 
 class SavedWorkflow(Struct, frozen=True, omit_defaults=True):

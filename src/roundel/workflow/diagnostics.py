@@ -89,12 +89,19 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     change."""
 
     code: str
+    """The stable code, which the manual explains."""
     severity: Severity
+    """Whether it prevents a run."""
     file: str = ""
+    """The name of the text or file."""
     line: int = 0
+    """The line, from 1; 0 if unknown."""
     column: int = 0
+    """The column, from 1; 0 if unknown."""
     message: str
+    """What is wrong."""
     hint: str = ""
+    """What to do about it; may be empty."""
 
     def __post_init__(self) -> None:
         # Names of files, and texts from Python, may contain lone surrogates, which cannot be printed or

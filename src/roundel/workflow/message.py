@@ -21,10 +21,15 @@ class Block(Struct, frozen=True, omit_defaults=True):
     """One typed part of a message that is more than plain text."""
 
     type: BlockType
+    """What kind of block it is."""
     text: str = ""
+    """Its text."""
     url: str = ""
+    """Where its content is."""
     media_type: str = ""
+    """The media type of its content."""
     data: Any = None
+    """Its content."""
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -35,13 +40,18 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     as no message can be part of a reference cycle: `data` and `metadata` are plain JSON."""
 
     content: str | tuple[Block, ...] = ""
+    """The text, or a list of blocks."""
     role: Role = "user"
+    """`user`, `assistant` or `system`."""
     data: dict[str, Any] | None = None
+    """Structured fields."""
     metadata: dict[str, Any] | None = None
+    """What nodes have noted about it."""
     keep: bool = False
     """Whether it stays in the queue of its target after the target has run (`keep_message` of an
     edge)."""
     preserve_role: bool = False
+    """Whether its role stays as it is when it is passed on."""
     dynamic: bool = False
     """Whether it came over a `dynamic` edge, so that its target runs once for each part of it."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from roundel.kernel.events import stamp
-from roundel.server.bodies import RequestBody, problems
+from roundel.server.bodies import LOCATION, Cursor, PageSize, RequestBody, ResponseBody, problems
 from roundel.server.context import AUDIT, ServerContext, caller, context_of, cookie_name, unauthenticated
 from roundel.server.identity import MAX_CREDENTIAL, SESSION_SECONDS, Principal, Role, TokenRecord
 from roundel.server.problems import Problem, not_found
@@ -34,7 +34,9 @@ class SessionBody(RequestBody):
     """A one-time code, or a token."""
 
     code: Credential | None = None
+    """A one-time code, as the server prints it at start."""
     token: Credential | None = None
+    """A token."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> SessionBody:
@@ -43,11 +45,13 @@ class SessionBody(RequestBody):
         return self
 
 
-class Me(BaseModel):
+class Me(ResponseBody):
     """The caller."""
 
     name: str
+    """The name of the token."""
     role: Role
+    """The role; each contains the ones before it."""
     groups: list[str] | None
     """The groups that the caller sees; null is all of them."""
     expires: str | None = None
@@ -101,7 +105,22 @@ async def _set_cookie(request: Request, response: Response, who: Principal) -> N
     )
 
 
-@router.post("/api/v1/session", responses=problems())
+@router.post(
+    "/api/v1/session",
+    responses={
+        **problems(401, 429),
+        200: {
+            "description": "The caller has signed in.",
+            "headers": {
+                "Set-Cookie": {
+                    "description": "The session, for 12 hours.",
+                    "required": True,
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    },
+)
 async def create_session(body: SessionBody, request: Request, response: Response) -> Me:
     """Exchange a one-time code or a token for the cookie of a browser."""
     who = await _sign_in(request, code=body.code, token=body.token)
@@ -146,32 +165,46 @@ class TokenBody(RequestBody):
     """A token to create."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
+    """A name for people."""
     role: Role
+    """The role; not above the caller's."""
     groups: Annotated[list[GroupName], Field(min_length=1, max_length=100)] | None = None
     """The groups that it sees; null is all that the caller sees."""
     expires_in: Annotated[float, Field(gt=0, le=MAX_SECONDS)] | None = None
     """Seconds; null is as long as the caller's own token."""
 
 
-class TokenView(BaseModel):
+class TokenView(ResponseBody):
     """A token, without its secret."""
 
     id: str
+    """The id, which is no secret."""
     name: str
+    """The name."""
     role: Role
+    """The role."""
     groups: list[str] | None
+    """The groups that it sees; null is all of them."""
     created: str
+    """When it was created."""
     expires: str | None
+    """When it expires; null if it does not."""
     created_by: str = ""
+    """The id of the token that created it; empty for the command line."""
 
 
 class NewToken(TokenView):
+    """A token with its secret."""
+
     secret: str
     """Shown once; the server stores only a digest."""
 
 
-class TokenList(BaseModel):
+class TokenList(ResponseBody):
+    """A page of tokens."""
+
     tokens: list[TokenView]
+    """The tokens of this page."""
     next: str | None = None
     """The cursor of the next page; null on the last one."""
 
@@ -192,8 +225,10 @@ def _token_fields(key: str, record: TokenRecord) -> dict[str, Any]:
 async def list_tokens(
     request: Request,
     who: Admin,
-    cursor: Annotated[str, Query(max_length=100)] = "",
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[
+        str, Query(max_length=100, description="`next` of the page before; empty for the first page.")
+    ] = "",
+    limit: PageSize = 50,
 ) -> TokenList:
     """The valid tokens in the order of their ids: those that see nothing that the caller does not see."""
     found = await context_of(request).identities.tokens(after=cursor, limit=limit + 1)
@@ -201,7 +236,11 @@ async def list_tokens(
     return TokenList(tokens=shown, next=found[limit - 1][0] if len(found) > limit else None)
 
 
-@router.post("/api/v1/tokens", status_code=201, responses=problems())
+@router.post(
+    "/api/v1/tokens",
+    status_code=201,
+    responses={**problems(), 201: {"description": "The token was created.", "headers": LOCATION}},
+)
 async def create_token(body: TokenBody, request: Request, response: Response, who: Admin) -> NewToken:
     """Create a token. Its secret is in this response and nowhere else. It cannot have more rights than the
     caller."""
@@ -218,7 +257,9 @@ async def create_token(body: TokenBody, request: Request, response: Response, wh
 
 @router.delete("/api/v1/tokens/{token_id}", status_code=204, responses=problems())
 async def revoke_token(
-    token_id: Annotated[str, Field(max_length=64, pattern="^[0-9a-f]+$")], request: Request, who: Admin
+    token_id: Annotated[str, Field(max_length=64, pattern="^[0-9a-f]+$", description="The id of the token.")],
+    request: Request,
+    who: Admin,
 ) -> None:
     """Revoke a token. The sessions that were made with it end as well."""
     context = context_of(request)
@@ -233,18 +274,28 @@ async def revoke_token(
 # The audit log.
 
 
-class AuditEntry(BaseModel):
+class AuditEntry(ResponseBody):
+    """Who did what."""
+
     number: int
+    """The number of the entry."""
     time: str
+    """When it happened."""
     who: dict[str, Any] | None
     """The id, name and role of the caller; null for somebody who is not signed in."""
     action: str
+    """What was done, such as `run.start`."""
     subject: str
+    """What it was done to: the id of a run, the name of a workflow."""
     details: dict[str, Any]
+    """More about it, depending on the action."""
 
 
-class AuditList(BaseModel):
+class AuditList(ResponseBody):
+    """A page of the audit log."""
+
     entries: list[AuditEntry]
+    """The entries of this page."""
     next: str | None = None
     """The cursor of the next page; null on the last one."""
 
@@ -259,8 +310,8 @@ def check_sees_everything(who: Principal) -> None:
 async def get_audit(
     request: Request,
     who: Admin,
-    cursor: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Cursor = "",
+    limit: PageSize = 50,
 ) -> AuditList:
     """Who did what, the newest first."""
     check_sees_everything(who)

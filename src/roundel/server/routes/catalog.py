@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal
 from weakref import WeakKeyDictionary
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from msgspec import Struct
-from pydantic import BaseModel
 
 from roundel.nodes import TYPES
-from roundel.server.bodies import problems
+from roundel.server.bodies import ResponseBody, problems
 from roundel.server.context import ServerContext, caller, context_of
 from roundel.server.examples import Example, examples
 from roundel.server.identity import Principal
@@ -31,6 +30,9 @@ from roundel.workflow.secrets import SecretMasker
 router = APIRouter(prefix="/api/v1", tags=["catalog"])
 Viewer = Annotated[Principal, caller("viewer")]
 Language = Literal["en", "zh"]
+InLanguage = Annotated[
+    Language | None, Query(description="The language of all texts; without it, each text has both.")
+]
 _FUNCTION_KINDS: tuple[FunctionKind, ...] = ("function", "tool", "condition", "processor", "middleware")
 
 
@@ -38,11 +40,13 @@ class Catalog(Struct, frozen=True):
     """Every node type, and every other object of a workflow, with its fields in order."""
 
     node_types: dict[str, dict[str, Any]]
+    """Every node type by name: title, description, ports, fields, example."""
     objects: dict[str, dict[str, Any]]
+    """Every other object of a workflow by name: title, description, fields."""
 
 
 @router.get("/node-types", responses={**problems(), 200: struct_response(Catalog)}, response_class=Response)
-async def get_node_types(_who: Viewer, language: Language | None = None) -> Response:
+async def get_node_types(_who: Viewer, language: InLanguage = None) -> Response:
     """The fields of each node type and of each other object, with titles, descriptions, units, widgets,
     defaults and choices: in one language, or each text in both, as `{en, zh}`."""
     return json_response(await in_reader(_catalog, language))
@@ -62,7 +66,10 @@ class TemplateView(Example, frozen=True):
 
 
 class TemplateList(Struct, frozen=True):
+    """The templates."""
+
     templates: list[TemplateView]
+    """The templates."""
 
 
 @router.get(
@@ -92,19 +99,24 @@ def _is_sound(context: ServerContext, text: str) -> bool:
     return plan is not None and not plan.draft and report.ok
 
 
-class ModelView(BaseModel):
+class ModelView(ResponseBody):
     """A model endpoint that workflows may use."""
 
     provider: str = ""
+    """The name of the provider."""
     base_url: str = ""
+    """The address of the endpoint; empty for that of the provider."""
     has_key: bool
     """Whether the operator has set a key for it, which workflows then need not name."""
 
 
-class ModelList(BaseModel):
+class ModelList(ResponseBody):
+    """The models that workflows may use."""
+
     unrestricted: bool
     """Workflows may use any endpoint; the list has the providers that are known."""
     models: list[ModelView]
+    """The endpoints."""
 
 
 @router.get("/models", responses=problems())
@@ -126,30 +138,39 @@ async def get_models(request: Request, _who: Viewer) -> ModelList:
     return ModelList(unrestricted=False, models=listed + more)
 
 
-class McpView(BaseModel):
+class McpView(ResponseBody):
     """An MCP server that workflows may use: a program, or an address. A workflow names it exactly so."""
 
     name: str
+    """Its name."""
     command: str = ""
+    """The program; empty if it is an address."""
     args: list[str] = []
+    """The arguments of the program."""
     url: str = ""
+    """The address; empty if it is a program."""
 
 
-class FunctionView(BaseModel):
+class FunctionView(ResponseBody):
     """A Python function that workflows may name; `module:*` stands for all functions of a module."""
 
     name: str
+    """The name of the function, `module:function`."""
     kind: Literal["function", "tool", "condition", "processor", "middleware"] | None = None
     """What an installed package has registered it as; null if it may be used as anything."""
 
 
-class ToolList(BaseModel):
+class ToolList(ResponseBody):
+    """The functions and servers that workflows may use."""
+
     unrestricted: bool
     """Workflows may use any function and any server."""
     python_code: bool
     """Workflows may run code that models write."""
     functions: list[FunctionView]
+    """Python functions."""
     mcp: list[McpView]
+    """MCP servers."""
 
 
 @router.get("/tools", responses=problems())

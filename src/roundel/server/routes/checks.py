@@ -57,20 +57,27 @@ MAX_RESULT = 1_000_000
 
 
 class CheckBody(RequestBody):
+    """A text to check."""
+
     text: Text
+    """The text of a workflow."""
     variables: Variables = {}
+    """Values of variables."""
     name: ShortText = ""
     """The name of the file in diagnostics."""
     density: Density = "normal"
+    """`compact` draws smaller."""
 
 
 class VariableView(Struct, frozen=True):
     """A variable of a workflow, for the form that starts it."""
 
     name: str
+    """The name of the variable."""
     value: Any
     """Its value, if it is no secret."""
     secret: bool
+    """Whether it is secret; then its value is null."""
 
 
 class CheckResult(Struct, frozen=True):
@@ -83,9 +90,11 @@ class CheckResult(Struct, frozen=True):
     workflow: str
     """The name that runs of it have."""
     diagnostics: tuple[Diagnostic, ...]
+    """Errors and warnings."""
     loops: tuple[Proof, ...]
     """What bounds each loop; empty for a draft."""
     variables: tuple[VariableView, ...]
+    """The variables of the workflow."""
     drawing: Drawing | None
     """None if the text has no graph."""
 
@@ -130,19 +139,27 @@ def _variables(plan: Plan | None, report: Report) -> tuple[VariableView, ...]:
 
 
 class ForecastBody(RequestBody):
+    """A text to forecast."""
+
     text: Text
+    """The text of a workflow."""
     variables: Variables = {}
+    """Values of variables."""
     limits: Limits = {}
+    """Limits to use instead of those in the text."""
     name: ShortText = ""
+    """The name of the file in diagnostics."""
 
 
 class ForecastResult(Struct, frozen=True):
     """What a run of a text may take."""
 
     diagnostics: tuple[Diagnostic, ...]
+    """Errors and warnings."""
     forecast: Forecast | None
     """None if the text has errors."""
     loops: tuple[Proof, ...]
+    """What bounds each loop."""
 
 
 @router.post(
@@ -178,11 +195,17 @@ class TryBody(RequestBody):
     """A part of a workflow, as it is written there, and a message to try it on."""
 
     kind: Literal["condition", "processor", "score", "template"]
+    """What is tried."""
     config: JsonValue
+    """It, as it is written in a workflow."""
     text: Annotated[str, Field(max_length=MAX_TRIED)] = ""
+    """The text of the message."""
     data: Data | None = None
+    """The structured fields of the message."""
     round: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+    """The round that it is tried in."""
     vars: Data = {}
+    """The variables that expressions read."""
 
 
 class TryResult(Struct, frozen=True):
@@ -192,6 +215,7 @@ class TryResult(Struct, frozen=True):
     """condition: a truth value. score: a number, or null if there is none. template: a text. processor: the
     text and the data of the message, or null if it is dropped."""
     error: str | None = None
+    """Why it did not work; null if it did."""
 
 
 class _Refused(ValueError):

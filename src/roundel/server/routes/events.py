@@ -18,24 +18,42 @@ from roundel.server.sse import MEDIA_TYPE, EventStream
 router = APIRouter(prefix="/api/v1", tags=["events"])
 Viewer = Annotated[Principal, caller("viewer")]
 JSON_LINES = "application/jsonl"
-Position = Annotated[int, Query(ge=0, le=2**53)]
-LastEventId = Annotated[str | None, Header(alias="last-event-id", pattern="^[0-9]{1,15}$")]
-AppendId = Annotated[str | None, Header(alias="last-event-id", pattern="^[0-9]{1,15}(:[0-9]{1,6})?$")]
+Position = Annotated[int, Query(ge=0, le=2**53, description="Only events after this `seq`.")]
+Follow = Annotated[
+    bool,
+    Query(description="`true`: server-sent events, as they happen. `false`: what is stored, as JSON Lines."),
+]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        pattern="^[0-9]{1,15}$",
+        description="The `id` of the last event that the client has; it counts instead of `after`.",
+    ),
+]
+AppendId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        pattern="^[0-9]{1,15}(:[0-9]{1,6})?$",
+        description="The `id` of the last event that the client has; it counts instead of `after`.",
+    ),
+]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events, as they are committed",
+        "description": "Events, as they are committed.",
         "content": {MEDIA_TYPE: {"schema": {"type": "string"}}, JSON_LINES: {"schema": {"type": "string"}}},
     }
 }
 
 
-@router.get("/runs/{run_id}/events", response_class=StreamingResponse, responses=_STREAM | problems())
+@router.get("/runs/{run_id}/events", response_class=StreamingResponse, responses=_STREAM | problems(409, 429))
 async def run_events(
     run_id: RunId,
     request: Request,
     who: Viewer,
     after: Position = 0,
-    follow: bool = True,
+    follow: Follow = True,
     last_event_id: LastEventId = None,
 ) -> Response:
     """The events of a run after a `seq`. `Last-Event-ID` continues a stream that was interrupted."""
@@ -53,12 +71,15 @@ async def _lines(context: ServerContext, run_id: str, after: int) -> AsyncIterat
         yield encode_event(event) + b"\n"
 
 
-@router.get("/events", response_class=StreamingResponse, responses=_STREAM | problems())
+@router.get("/events", response_class=StreamingResponse, responses=_STREAM | problems(429))
 async def all_events(
     request: Request,
     who: Viewer,
-    after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
-    follow: bool = True,
+    after: Annotated[
+        int | None,
+        Query(ge=0, le=2**53, description="Only events after this position; without it, from now on."),
+    ] = None,
+    follow: Follow = True,
     last_event_id: AppendId = None,
 ) -> Response:
     """The events of all runs that the caller may see, after a position of the store; from now on if there is

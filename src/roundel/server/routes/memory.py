@@ -9,13 +9,21 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from roundel.journal.store import StoreError
 from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory, Quarantined
-from roundel.server.bodies import RequestBody, ShortText, Text, problems
+from roundel.server.bodies import (
+    Cursor,
+    PageSize,
+    RequestBody,
+    ResponseBody,
+    ShortText,
+    Text,
+    problems,
+)
 from roundel.server.context import ServerContext, caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.problems import Problem, not_found
@@ -25,57 +33,88 @@ router = APIRouter(prefix="/api/v1", tags=["memory"])
 Viewer = Annotated[Principal, caller("viewer")]
 Operator = Annotated[Principal, caller("operator")]
 Author = Annotated[Principal, caller("author")]
-Group = Annotated[str, Path(min_length=1, max_length=200)]
-EntryId = Annotated[int, Path(ge=0, le=2**53)]
+Group = Annotated[
+    str, Path(min_length=1, max_length=200, description="The group; `~` is the one without a name.")
+]
+EntryId = Annotated[int, Path(ge=0, le=2**53, description="The id of the entry.")]
+Shelf = Annotated[
+    ShortText, Query(description="Only this memory: `working`, `long_term`, or one of a graph.")
+]
 NO_GROUP = "~"
 
 
-class MemoryView(BaseModel):
+class MemoryView(ResponseBody):
     """An entry of a memory."""
 
     id: int
+    """The id of the entry."""
     shelf: str
     """The memory that it is in: `working`, `long_term`, or another one."""
     text: str
+    """The text."""
     time: str
+    """When it was written."""
     run_id: str
+    """The run that wrote it; empty if a person did."""
     node: str
+    """The node that wrote it."""
     address: str
+    """The address of that node in the run."""
     confidence: float | None = None
+    """The confidence that the node gave, from 0 to 1."""
 
 
-class MemoryList(BaseModel):
+class MemoryList(ResponseBody):
+    """A page of entries."""
+
     entries: list[MemoryView]
+    """The entries of this page."""
     next: str | None = None
     """The cursor of the next page; null on the last one."""
 
 
-class MemoryMatches(BaseModel):
+class MemoryMatches(ResponseBody):
+    """Entries that were found or added."""
+
     entries: list[MemoryView]
+    """The entries."""
 
 
 class PromoteBody(RequestBody):
     """What to add to long-term memory: an entry, the output of a node of a run, or a text."""
 
     entry: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """The id of an entry of the group."""
     run: RunId | None = None
+    """The id of a run, together with `at`."""
     at: ShortText = ""
+    """The address of a node of the run."""
     text: Text = ""
+    """A text."""
 
 
-class Deleted(BaseModel):
+class Deleted(ResponseBody):
+    """How much was deleted."""
+
     deleted: int
+    """How many entries were deleted."""
 
 
-class QuarantinedView(BaseModel):
+class QuarantinedView(ResponseBody):
     """A message that a node of a run returned."""
 
     address: str
+    """The address of the node, such as `Writer[3]`."""
     node: str
+    """The id of the node."""
     time: str
+    """When it was returned."""
     content: str
+    """The text."""
     metadata: dict[str, Any]
+    """What the node noted about it."""
     confidence: float | None = None
+    """The confidence that the node gave, from 0 to 1."""
 
 
 def _open(request: Request, who: Principal, group: str) -> tuple[ServerContext, Memory, str]:
@@ -101,9 +140,9 @@ async def list_memory(
     group: Group,
     request: Request,
     who: Viewer,
-    kind: ShortText = "",
-    cursor: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    kind: Shelf = "",
+    cursor: Cursor = "",
+    limit: PageSize = 50,
 ) -> MemoryList:
     """The entries of a group, the newest first."""
     _, memory, name = _open(request, who, group)
@@ -120,9 +159,9 @@ async def search_memory(
     group: Group,
     request: Request,
     who: Viewer,
-    q: Annotated[str, Query(min_length=1, max_length=2_000)],
-    kind: ShortText = "",
-    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+    q: Annotated[str, Query(min_length=1, max_length=2_000, description="Words to look for.")],
+    kind: Shelf = "",
+    limit: Annotated[int, Query(ge=1, le=100, description="The most entries.")] = 10,
 ) -> MemoryMatches:
     """The entries of a group that share words with a text, the best match first."""
     _, memory, name = _open(request, who, group)
@@ -163,7 +202,7 @@ async def forget_group(group: Group, request: Request, who: Author) -> Deleted:
     return Deleted(deleted=await memory.forget_all(name))
 
 
-@router.get("/runs/{run_id}/quarantine", responses=problems())
+@router.get("/runs/{run_id}/quarantine", responses=problems(409))
 async def get_quarantine(run_id: RunId, request: Request, who: Viewer) -> list[QuarantinedView]:
     """All messages that the nodes of a run returned, of which some may be promoted."""
     context = context_of(request)

@@ -7,13 +7,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from roundel.journal.registry import scheme_of
 from roundel.journal.store import StoreError
 from roundel.kernel.events import stamp
-from roundel.server.bodies import problems
+from roundel.server.bodies import ResponseBody, problems
 from roundel.server.context import AUDIT, caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.problems import Problem
@@ -27,35 +26,49 @@ Admin = Annotated[Principal, caller("admin")]
 PLACEHOLDER = "Roundel is running. Its API is described at /api/v1/openapi.json.\n"
 
 
-class Health(BaseModel):
+class Health(ResponseBody):
+    """The server works."""
+
     status: str = "ok"
+    """`ok`."""
 
 
-class Allowed(BaseModel):
+class Allowed(ResponseBody):
     """What workflows that reach the server as text may use, by name."""
 
     functions: list[str]
+    """Python functions."""
     mcp: list[str]
+    """MCP servers."""
     environment: list[str]
+    """Environment variables."""
     models: list[str]
     """Providers, and the hosts of other endpoints."""
     python_code: bool
+    """Whether code that models write may run."""
     files: bool
     """Whether some folders are allowed."""
 
 
-class ServerView(BaseModel):
+class ServerView(ResponseBody):
     """A server, for pages and programs that work with it."""
 
     version: str
+    """The version of Roundel."""
     engine: str
+    """The engine that executes runs."""
     store: str
     """The kind of store, without its location."""
     started: str
+    """When the server was started."""
     time: str
+    """The time of the server."""
     allowed: Allowed
+    """What the operator allows."""
     limits: dict[str, int]
+    """The most runs that are executed at once, streams, and bytes of a body."""
     active_runs: int
+    """The runs that it executes now."""
 
 
 @router.get("/healthz", responses=problems())
@@ -80,7 +93,13 @@ async def get_readiness(request: Request) -> Health:
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+    responses={
+        200: {
+            "description": "The metrics, in the text format of Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+        **problems(404),
+    },
 )
 async def get_metrics(request: Request, who: Admin) -> Response:
     """Metrics of all runs that this server executes, for Prometheus."""

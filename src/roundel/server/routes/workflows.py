@@ -17,11 +17,21 @@ from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter, Header, Path, Request, Response
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from roundel.journal.documents import Document, DocumentConflict
 from roundel.kernel.events import stamp
-from roundel.server.bodies import RequestBody, ShortText, Text, problems
+from roundel.server.bodies import (
+    LOCATION,
+    Cursor,
+    DiagnosticView,
+    PageSize,
+    RequestBody,
+    ResponseBody,
+    ShortText,
+    Text,
+    problems,
+)
 from roundel.server.context import ServerContext, caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.library import (
@@ -47,30 +57,58 @@ _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
 NAME = rf"^[^./\s{_CONTROL}](?:[^/{_CONTROL}]*[^/\s{_CONTROL}])?$"
 """Any script. No `/`, no control characters, no dot at the start, no space at either end."""
 SavedName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
-NamePath = Annotated[str, Path(min_length=1, max_length=200, pattern=NAME)]
+NamePath = Annotated[
+    str, Path(min_length=1, max_length=200, pattern=NAME, description="The name of the workflow.")
+]
 GroupName = Annotated[str, Field(max_length=200)]
 """Shorter than elsewhere: a cursor contains it."""
-Group = Annotated[GroupName | None, Field(description="The group of the workflow.")]
-ETAG_HEADER = {"ETag": {"description": "The version, in quotes", "schema": {"type": "string"}}}
+Group = Annotated[
+    GroupName | None,
+    Field(description="The group of the workflow; without it, the groups of the caller are searched."),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description='The version that is changed, as its `ETag`: `"3"`.'),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        description="`*`: there must be no such workflow yet. When reading: the version that the client has.",
+    ),
+]
+ETAG_HEADER = {
+    "ETag": {"description": "The version, in quotes.", "required": True, "schema": {"type": "string"}}
+}
 _ETAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
 
 
-class WorkflowSummary(BaseModel):
+class WorkflowSummary(ResponseBody):
     """A saved workflow, as lists show it."""
 
     name: str
+    """The name."""
     group: str
+    """The group; empty for the one without a name."""
     version: int
+    """The number of the version, which is its ETag."""
     updated: str
+    """When this version was saved."""
     author: str
+    """Who saved it."""
     description: str
+    """What it is for."""
     draft: bool
     """It had errors when it was saved, and cannot be run as it is."""
     errors: int
+    """How many errors it had when it was saved."""
 
 
-class WorkflowList(BaseModel):
+class WorkflowList(ResponseBody):
+    """A page of saved workflows."""
+
     workflows: list[WorkflowSummary]
+    """The workflows of this page."""
     next: str | None = None
     """The cursor of the next page; null on the last one."""
 
@@ -79,40 +117,41 @@ class WorkflowView(WorkflowSummary):
     """A saved workflow with its text."""
 
     text: str
-
-
-class DiagnosticView(BaseModel):
-    """An error or a warning, with its place in the text."""
-
-    code: str
-    severity: str
-    file: str
-    line: int
-    column: int
-    message: str
-    hint: str
+    """The text."""
 
 
 class SaveResult(WorkflowSummary):
     """What was saved, and what is wrong with it."""
 
     diagnostics: list[DiagnosticView]
+    """Errors and warnings of the text."""
 
 
-class VersionList(BaseModel):
+class VersionList(ResponseBody):
+    """A page of versions."""
+
     versions: list[WorkflowSummary]
+    """The versions of this page."""
     next: str | None = None
+    """The cursor of the next page; null on the last one."""
 
 
 class SaveBody(RequestBody):
+    """A text to save."""
+
     text: Text
+    """The text; it may have errors."""
     description: ShortText | None = None
     """Without it, the description in the text counts."""
 
 
 class CopyBody(RequestBody):
+    """Where to copy a workflow."""
+
     name: SavedName
+    """The name of the copy."""
     group: GroupName | None = None
+    """The group of the copy; without it, the first of the caller."""
 
 
 def diagnostic_view(found: Diagnostic) -> DiagnosticView:
@@ -149,10 +188,17 @@ def _etag(version: int) -> str:
 async def get_workflows(
     request: Request,
     who: Viewer,
-    q: ShortText = "",
+    q: Annotated[ShortText, Field(description="A part of the name or of the description.")] = "",
     group: Group = None,
-    cursor: Annotated[str, Field(max_length=8_000, pattern="^(?:[0-9a-f]{2})*$")] = "",
-    limit: Annotated[int, Field(ge=1, le=200)] = 50,
+    cursor: Annotated[
+        str,
+        Field(
+            max_length=8_000,
+            pattern="^(?:[0-9a-f]{2})*$",
+            description="`next` of the page before; empty for the first page.",
+        ),
+    ] = "",
+    limit: PageSize = 50,
 ) -> WorkflowList:
     """The saved workflows of the groups that the caller sees, by group and name. `q` is a part of the name
     or of the description."""
@@ -184,8 +230,8 @@ def _decode_cursor(cursor: str) -> str:
     "/workflows/{name}",
     responses={
         **problems(),
-        200: {"headers": ETAG_HEADER},
-        304: {"description": "The version that the client has is the current one", "headers": ETAG_HEADER},
+        200: {"description": "The workflow.", "headers": ETAG_HEADER},
+        304: {"description": "The version that the client has is the current one.", "headers": ETAG_HEADER},
     },
     response_model=WorkflowView,
 )
@@ -195,7 +241,7 @@ async def get_workflow(
     response: Response,
     who: Viewer,
     group: Group = None,
-    if_none_match: Annotated[str | None, Header()] = None,
+    if_none_match: IfNoneMatch = None,
 ) -> WorkflowView | Response:
     """A saved workflow with its text. With `If-None-Match`, 304 if it has not changed."""
     document = await find_workflow(context_of(request), who, name, group)
@@ -212,8 +258,8 @@ async def get_versions(
     request: Request,
     who: Viewer,
     group: Group = None,
-    cursor: Annotated[str, Field(pattern="^[0-9]{0,18}$")] = "",
-    limit: Annotated[int, Field(ge=1, le=200)] = 50,
+    cursor: Cursor = "",
+    limit: PageSize = 50,
 ) -> VersionList:
     """The versions of a workflow, the newest first; also of one that was deleted."""
     found = await find_versions(
@@ -229,7 +275,7 @@ async def get_versions(
 @router.get("/workflows/{name}/versions/{version}", responses=problems())
 async def get_version(
     name: NamePath,
-    version: Annotated[int, Path(ge=1, le=10**15)],
+    version: Annotated[int, Path(ge=1, le=10**15, description="The number of the version.")],
     request: Request,
     who: Viewer,
     group: Group = None,
@@ -247,9 +293,13 @@ async def get_version(
 @router.put(
     "/workflows/{name}",
     responses={
-        **problems(412, 428),
-        200: {"description": "A new version", "headers": ETAG_HEADER},
-        201: {"description": "The first version", "model": SaveResult, "headers": ETAG_HEADER},
+        **problems(404, 412, 428),
+        200: {"description": "A new version was saved.", "headers": ETAG_HEADER},
+        201: {
+            "description": "The first version was saved.",
+            "model": SaveResult,
+            "headers": ETAG_HEADER | LOCATION,
+        },
     },
 )
 async def put_workflow(
@@ -259,8 +309,8 @@ async def put_workflow(
     response: Response,
     who: Author,
     group: Group = None,
-    if_match: Annotated[str | None, Header()] = None,
-    if_none_match: Annotated[str | None, Header()] = None,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
 ) -> SaveResult:
     """Save a workflow: a new one with `If-None-Match: *`, another version with `If-Match`. A text with errors
     is saved as a draft, and the answer has its errors."""
@@ -286,7 +336,10 @@ async def put_workflow(
 @router.post(
     "/workflows/{name}/copy",
     status_code=201,
-    responses={**problems(409), 201: {"headers": ETAG_HEADER}},
+    responses={
+        **problems(409),
+        201: {"description": "The workflow was copied.", "headers": ETAG_HEADER | LOCATION},
+    },
 )
 async def copy_workflow(
     name: NamePath, body: CopyBody, request: Request, response: Response, who: Author, group: Group = None
@@ -313,7 +366,7 @@ async def delete_workflow(
     request: Request,
     who: Author,
     group: Group = None,
-    if_match: Annotated[str | None, Header()] = None,
+    if_match: IfMatch = None,
 ) -> None:
     """Delete a workflow; with `If-Match`, only in that version. Its versions can still be read."""
     context = context_of(request)
