@@ -486,7 +486,10 @@ def event_logger(log_level: str) -> Callable[[Event], None] | None:
     def write(event: Event) -> None:
         level = _level(event)
         if level >= threshold:
-            logger.log(level, "%s %s %s %s", event.run_id, event.event, event.address or "", event.data)
+            # A workflow chooses its ids: one with a line break must not write a line of its own.
+            address = event.address or ""
+            shown = address if address.isprintable() else ascii(address)
+            logger.log(level, "%s %s %s %s", event.run_id, event.event, shown, event.data)
 
     return write
 

@@ -28,16 +28,24 @@ PageSize = Annotated[int, Field(ge=1, le=200, description="The most rows of a pa
 class RequestBody(BaseModel):
     """The base of all bodies that clients send."""
 
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        str_strip_whitespace=False,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _is_text(cls, given: Any) -> Any:
-        """Refuses half a surrogate pair, which JSON can write, and no store, file or terminal can."""
+    def _can_be_stored(cls, given: Any) -> Any:
+        """Refuses what the parser accepts and no store can write: half a surrogate pair, `NaN`, and numbers
+        that are too large to be any."""
         try:
-            json.dumps(given, ensure_ascii=False).encode()
-        except (UnicodeEncodeError, RecursionError):
-            raise ValueError("a text in it is not valid Unicode, or it is nested too deeply") from None
+            json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError):
+            raise ValueError(
+                "a text is not valid Unicode, a number is none, or it is nested too deeply"
+            ) from None
         return given
 
 
