@@ -74,8 +74,9 @@ format: $(READY)  ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: tables
-tables: $(READY)  ## write the tables of fields into the manual
+tables: $(READY)  ## write the tables of fields, and the HTTP API, into the manual
 	@$(BIN)/python tools/field_tables.py
+	@$(BIN)/python tools/api_docs.py
 
 .PHONY: bench
 bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)

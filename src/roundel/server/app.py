@@ -9,21 +9,19 @@ from fastapi import FastAPI
 
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
-from roundel.server.openapi import ROUTERS, Application
+from roundel.server.openapi import DESCRIPTION, ROUTERS, TITLE, VERSION, Application
 from roundel.server.problems import add_handlers
 from roundel.server.security import LOOPBACK, WILDCARDS, RequestGuard
 from roundel.server.supervisor import Supervisor
-
-VERSION = "1"
 
 
 def create_app(context: ServerContext) -> FastAPI:
     """The application of a server. The caller owns the store and closes it."""
     settings = context.settings
     app = Application(
-        title="Roundel",
+        title=TITLE,
         version=VERSION,
-        description="Runs loops of agents that always end.",
+        description=DESCRIPTION,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,

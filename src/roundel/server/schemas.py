@@ -82,7 +82,7 @@ def field_texts(kind: type[Struct]) -> dict[str, str]:
 
 def _plain(schema: Any) -> Any:
     """The same in words that every tool for OpenAPI understands."""
-    if isinstance(schema, list):
+    if isinstance(schema, (list, tuple)):  # a default may be a tuple
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):
         return schema

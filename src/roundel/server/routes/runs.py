@@ -153,7 +153,7 @@ class RunView(ResponseBody):
     is_executed: bool
     """Whether a process executes it now."""
     pruned: str = ""
-    """What was deleted of it, if anything."""
+    """Which rounds are left of it, if it was pruned."""
     loops: list[LoopView] = []
     """The loops that are running, with their current rounds."""
     score: float | None = None
@@ -386,7 +386,7 @@ async def get_output(run_id: RunId, request: Request, who: Viewer) -> RunOutput:
         **problems(409),
         200: {
             "description": "A script file.",
-            "content": {"application/yaml": {"schema": {"type": "string"}}},
+            "content": {"application/yaml": {"schema": {"type": "object"}}},
         },
     },
     response_class=Response,
@@ -587,11 +587,11 @@ class UnlockBody(RequestBody):
     limits: dict[Name, float] = {}
     """Higher limits."""
     message: Text | None = None
-    """A message to the node at which it was locked."""
+    """A text that replaces the last message."""
     note: Text = ""
-    """A note for the record."""
+    """A note for the agent that runs next."""
     exit: ShortText = ""
-    """The loop to leave."""
+    """A node outside of the loop: the run leaves the loop, and continues there."""
 
 
 class AnswerBody(RunInput):
@@ -623,7 +623,7 @@ class ForkBody(RetryBody):
     """Where a new run departs from this one, and with which changes."""
 
     at: ShortText = ""
-    """The address at which the new run departs; empty for the end."""
+    """The address at which the new run begins; empty for where the run is now."""
     message: Text | None = None
     """Another message at this point."""
     run: bool = True
@@ -650,9 +650,9 @@ class EditBody(RequestBody):
     """A new content for a message that waits."""
 
     at: ShortText = ""
-    """The address of the node at which the message waits."""
+    """The address of the node at which the message waits; empty for the first that is ready."""
     position: Annotated[int, Field(ge=0)] | None = None
-    """Its number in the queue, from 0; needed if there are several."""
+    """Its number in the queue, from 0; null for the last one."""
     text: Text | None = None
     """The new text."""
     data: Data | None = None
