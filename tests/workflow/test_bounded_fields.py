@@ -14,6 +14,7 @@ import roundel
 from roundel.kernel.commands import Call
 from roundel.nodes.loading import check_plan
 from roundel.nodes.prompt import MAX_TEMPLATE_EXPRESSIONS, Template, TemplateError
+from roundel.workflow.fan_out import MAX_PARTS
 from roundel.workflow.message import Message
 from roundel.workflow.policy import Policy
 from roundel.workflow.processor import MAX_EXTRACTED, ExtractionError, RegexExtract
@@ -197,6 +198,23 @@ def test_a_template_cannot_multiply_a_text_without_end(config: dict[str, Any]) -
     assert whole is not None and len(whole.text) == MAX_EXTRACTED - 1
     with pytest.raises(ExtractionError, match="shorten the template"):
         extract(Message("x" * 11))
+
+
+@pytest.mark.parametrize(
+    ("split", "text"),
+    [
+        ({"type": "regex", "config": {"pattern": "x"}}, "x"),
+        ({"type": "json_path"}, "1,"),
+    ],
+    ids=["regex", "json"],
+)
+def test_a_message_has_a_bounded_number_of_parts(split: dict[str, Any], text: str) -> None:
+    whole = text * (MAX_PARTS + 1)
+    given = f"[{whole[:-1]}]" if split["type"] == "json_path" else whole
+    plan, report = check_plan(edge(dynamic={"type": "map", "split": split}), policy=Policy())
+    assert report.ok and plan is not None, report.errors
+    result = roundel.run(plan, given, script={}, store="memory:")
+    assert result.status == "failed" and "100,000 parts" in str(result.error)
 
 
 def test_a_text_does_not_double_for_ever_in_a_loop() -> None:

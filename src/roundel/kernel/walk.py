@@ -26,7 +26,7 @@ from roundel.kernel.loops import leave_loops
 from roundel.kernel.queue import Delivery, arrive
 from roundel.kernel.state import EdgeWalk, Execution, Expansion, Run
 from roundel.plan.graph import EdgePlan
-from roundel.workflow.fan_out import RegexSplit, Split
+from roundel.workflow.fan_out import RegexSplit, Split, SplitError
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import ERROR_PORT
 from roundel.workflow.pattern import PatternError
@@ -279,7 +279,7 @@ def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expan
             if message.dynamic
             for part in _parts(run, dynamic.split, message)
         ]
-    except (DecisionError, PatternError) as error:
+    except (DecisionError, PatternError, SplitError) as error:
         failure = EdgeError(execution, f"the split on {edge.edge} failed: {error}")
         failure.inputs = inputs
         raise failure from error

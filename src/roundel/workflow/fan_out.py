@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -26,6 +28,13 @@ from roundel.workflow.pattern import build_flags, compile_pattern
 from roundel.workflow.processor import check_extraction, parse_group, pattern_fields
 
 Forms = dict[str, type[Struct]]
+MAX_PARTS = 100_000
+"""Parts of one message. Each takes hundreds of times the memory of a character, so that a text of a few
+megabytes could otherwise take all of it."""
+
+
+class SplitError(ValueError):
+    """A message has too many parts."""
 
 
 class MessageSplit(Struct, frozen=True):
@@ -41,6 +50,14 @@ class MessageSplit(Struct, frozen=True):
 
     def parts(self, message: Message) -> list[Message]:
         return [message]
+
+
+def _bounded(parts: Iterable[Any]) -> list[Any]:
+    """The parts as a list; SplitError if there are more than MAX_PARTS."""
+    found = list(islice(parts, MAX_PARTS + 1))
+    if len(found) > MAX_PARTS:
+        raise SplitError(f"it makes more than {MAX_PARTS:,} parts; split into larger ones")
+    return found
 
 
 class RegexSplit(Struct, frozen=True, omit_defaults=True):
@@ -80,10 +97,11 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
         return self.split_into(message, self.texts(message))
 
     def texts(self, message: Message) -> list[str]:
-        """The texts that the pattern matches. Raises PatternError if the search takes too long."""
+        """The texts that the pattern matches. Raises PatternError if the search takes too long, SplitError
+        if there are too many."""
         group = parse_group(self.group)
         matches = compile_pattern(self.pattern, self.flags).finditer(message.text)
-        return [match[group] for match in matches if match[group]]
+        return _bounded(match[group] for match in matches if match[group])
 
     def split_into(self, message: Message, found: list[str]) -> list[Message]:
         """Creates a message for each of these texts; without any, as `on_no_match` says."""
@@ -132,7 +150,7 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
             value = _get_item(value, key)
         if value is None:
             return [message]
-        items = value if isinstance(value, list) else [value]
+        items = _bounded(value) if isinstance(value, list) else [value]
         return [msgspec.structs.replace(message, content=json_text(item)) for item in items]
 
     def _keys(self) -> list[str]:
