@@ -18,6 +18,7 @@ followed a loop that now has more rounds. The first commands without a fact are 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -581,10 +582,15 @@ async def replay(
     """Plays a run again on another workflow, or with other limits or variables. Returns where it would
     first have differed; None if it would not have."""
     pinned, entries = await current_history(store, run_id)
-    now = changed_plan(pinned, workflow, limits, variables, allow_paths)
-    rerun = Rerun(pinned_plan(pinned), entries, now)
-    rerun.play()
-    return rerun.difference
+
+    def play() -> Difference | None:
+        now = changed_plan(pinned, workflow, limits, variables, allow_paths)
+        rerun = Rerun(pinned_plan(pinned), entries, now)
+        rerun.play()
+        return rerun.difference
+
+    # In a thread: a long run takes seconds, and a server has other requests meanwhile.
+    return await asyncio.to_thread(play)
 
 
 async def revise(
