@@ -32,6 +32,7 @@ Many attacks have tests elsewhere, which are not repeated here:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -54,7 +55,7 @@ from roundel.server.security import HEADERS
 from roundel.server.supervisor import Supervisor
 from roundel.workflow.allow_list import AllowedModel, Policy
 from tests.server.api import BASE, Server, serving
-from tests.server.live import ROOT, loop_text
+from tests.server.live import ROOT, client_of, listening, loop_text
 from tests.server.test_security import example_of, filled, operations, problem, raw
 
 SECRET = "sk-canary-0123456789"
@@ -407,6 +408,11 @@ def test_bombs_are_checked_and_run_without_harm(kind: str) -> None:
             assert checked.status_code == 200
             given = {"text": "a" * 5_000 + "!", "data": {"x": [*range(2000)]}}
             body = {"workflow": {"text": text}, "input": given, "script": {"N": ["x"]}}
+            if kind == "condition" and "cel" in config:
+                paused = await author.post("/api/v1/runs", json={**body, "breakpoints": [config]}, timeout=60)
+                assert paused.status_code in (202, 422), paused.text
+                if paused.status_code == 202:
+                    await server.context.runs.result(paused.json()["id"])
             started = await author.post("/api/v1/runs", json=body, timeout=60)
             if started.status_code != 422:
                 assert started.status_code == 202, started.text
@@ -657,6 +663,41 @@ def test_page_of_another_site_cannot_use_the_cookie() -> None:
         assert tokens.json()["tokens"] == []
 
     story(work)
+
+
+RAW = {
+    "a header without end": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000,
+    "thousands of headers": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 30_000 + b"\r\n",
+    "two lengths": (
+        b"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"
+    ),
+    "a negative length": b"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    "a folded header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tb: c\0\r\n\r\n",
+    "a NUL in a header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 100 + b"\r\n\r\n",
+}
+
+
+def test_requests_that_are_none_are_refused_on_the_wire(tmp_path: Path) -> None:
+    async def tell() -> None:
+        async with listening(f"sqlite:///{tmp_path / 'runs.db'}") as (address, runs, _serving):
+            port = int(address.rpartition(":")[2])
+            for name, sent in RAW.items():
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(sent)
+                answer = b""
+                with contextlib.suppress(ConnectionError):
+                    answer = await reader.readuntil(b"\r\n")
+                assert not answer or answer.split()[1] in (b"400", b"413", b"421", b"431"), (name, answer)
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+            async with await client_of(runs, address) as client:
+                assert (await client.get("/api/v1/runs")).json()["runs"] == []
+
+    asyncio.run(tell())
 
 
 def test_flood_of_starts_and_bodies_is_refused_and_stores_nothing() -> None:
