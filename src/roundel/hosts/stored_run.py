@@ -363,6 +363,10 @@ async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Even
     return [event async for event in follow(store, run_id, after=after, live=False)]
 
 
+FIRST_PAGE, LAST_PAGE = 16, 512
+"""Entries that a reader of events reads at once, at first and at most."""
+
+
 async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
     """The events of a run with a larger number than `after`: those that are stored, and then, if `live`,
     more as any process appends them, until the run is over. A pruned run has only those that the pruning
@@ -380,6 +384,17 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
     pinned = await store.pinned(run_id)
     state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
     replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
+    # What is there already may be long, and many may read it at the same time. It is read in pages that
+    # grow, so that a reader who stops after some events has read about as much as was needed.
+    there, size = (await store.row(run_id)).facts, FIRST_PAGE
+    while known < there:
+        page = range(known, min(known + size, there))
+        found = await store.entries_at(run_id, page)
+        for _, events in replay.apply((found[number] for number in page), known):
+            for event in events:
+                if event.seq > after:
+                    yield event
+        known, size = page.stop, min(2 * size, LAST_PAGE)
     position = 0
     while True:
         entries = await store.entries(run_id, known)
