@@ -3,7 +3,19 @@
 import argparse
 from collections.abc import Callable
 
-from bench import breaker, check, cycle, drawing, guards, journal, loop_agent, model_call, start, streams
+from bench import (
+    breaker,
+    check,
+    cycle,
+    drawing,
+    guards,
+    journal,
+    loop_agent,
+    model_call,
+    server,
+    start,
+    streams,
+)
 
 REPORTS: dict[str, Callable[[], object]] = {
     "cycle": cycle.report,
@@ -12,6 +24,7 @@ REPORTS: dict[str, Callable[[], object]] = {
     "journal": journal.report,
     "model_call": model_call.report,
     "streams": streams.report,
+    "server": server.report,
     "start": start.report,
     "check": check.report,
     "drawing": drawing.report,
