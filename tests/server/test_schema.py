@@ -200,7 +200,7 @@ def send(runner: asyncio.Runner, world: World, caller: str, case: Any) -> Any:
         case.query = {**(case.query or {}), "follow": "false"}
     prepared = requests.Request(**case.as_transport_kwargs(base_url=BASE)).prepare()
     headers: Any = {
-        key: value
+        key.encode(): value if isinstance(value, bytes) else value.encode("latin-1", "replace")
         for key, value in prepared.headers.items()
         if key.lower() not in ("authorization", "cookie", "host")
     }
