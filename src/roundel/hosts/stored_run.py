@@ -363,8 +363,8 @@ async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Even
     return [event async for event in follow(store, run_id, after=after, live=False)]
 
 
-FIRST_PAGE, LAST_PAGE = 16, 512
-"""Entries that a reader of events reads at once, at first and at most."""
+PAGE = 32
+"""Entries that a reader of events reads at once."""
 
 
 async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
@@ -384,17 +384,18 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
     pinned = await store.pinned(run_id)
     state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
     replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
-    # What is there already may be long, and many may read it at the same time. It is read in pages that
-    # grow, so that a reader who stops after some events has read about as much as was needed.
-    there, size = (await store.row(run_id)).facts, FIRST_PAGE
+    # What is there already may be long, and many may read it at the same time, some of whom stop in the
+    # middle for as long as they like (a client that does not read). It is read in pages, so that none of
+    # them has the rest of the run in memory.
+    there = (await store.row(run_id)).facts
     while known < there:
-        page = range(known, min(known + size, there))
+        page = range(known, min(known + PAGE, there))
         found = await store.entries_at(run_id, page)
         for _, events in replay.apply((found[number] for number in page), known):
             for event in events:
                 if event.seq > after:
                     yield event
-        known, size = page.stop, min(2 * size, LAST_PAGE)
+        known = page.stop
     position = 0
     while True:
         entries = await store.entries(run_id, known)

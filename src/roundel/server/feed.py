@@ -39,9 +39,6 @@ WRITE_BYTES = 256 * 1024
 """The most bytes of one write to a client."""
 MAX_TRANSIENT = 256
 MAX_STREAMS = 1000
-MAX_READERS = 4
-"""How many clients of single runs read from the store at the same time. What they read at once may be
-megabytes, and more readers would not be quicker: it is work, and not waiting."""
 MAX_GROUPS = 10_000
 """How many runs a feed remembers the groups of."""
 ALL_RUNS = ""
@@ -211,10 +208,8 @@ def _gather(window: EventWindow, position: int, groups: Groups) -> tuple[bytes, 
 class RunFeed(EventFeed):
     """The live events of one run; the positions are the `seq` of its events."""
 
-    def __init__(
-        self, runs: Runs, run_id: str, readers: asyncio.Semaphore, window_bytes: int = WINDOW_BYTES
-    ) -> None:
-        self._run_id, self._readers = run_id, readers
+    def __init__(self, runs: Runs, run_id: str, window_bytes: int = WINDOW_BYTES) -> None:
+        self._run_id = run_id
         super().__init__(runs, window_bytes)
 
     async def _newest(self) -> int:
@@ -231,32 +226,22 @@ class RunFeed(EventFeed):
     async def _from_store(
         self, position: int, window: EventWindow, groups: Groups
     ) -> AsyncIterator[tuple[int, bytes]]:
-        while True:
-            async with self._readers:
-                before, (position, chunk) = position, await self._read(position)
-            if position == before:
-                return
-            # Nothing is open here: the client may never take this write, and a replay has the state of the
-            # run and what it has read ahead. Another one for the next write begins at a snapshot, so to catch
-            # up takes up to twice as long; thirty clients that did not read kept 200 MB otherwise.
-            yield position, chunk
-            # A smaller write was all there is. If the window has moved on since, the client is behind.
-            if position >= window.start or len(chunk) < WRITE_BYTES:
-                return
-
-    async def _read(self, position: int) -> tuple[int, bytes]:
-        """The next write from the store, and the position that it reaches."""
         parts: list[bytes] = []
         size = 0
-        events = self._runs.follow(self._run_id, after=position, live=False)
-        async with contextlib.aclosing(events):  # type: ignore[type-var]
-            async for event in events:
-                parts.append(encode_sse(event))
-                size += len(parts[-1])
-                position = event.seq
-                if size >= WRITE_BYTES:
-                    break
-        return position, b"".join(parts)
+        async for event in self._runs.follow(self._run_id, after=position, live=False):
+            parts.append(encode_sse(event))
+            size += len(parts[-1])
+            position = event.seq
+            if size >= WRITE_BYTES:
+                yield position, b"".join(parts)
+                parts, size = [], 0
+                # Events are made by a replay, which is work. A client that takes all of them at once must
+                # not keep the others waiting.
+                await asyncio.sleep(0)
+                if position >= window.start:
+                    return
+        if parts:
+            yield position, b"".join(parts)
 
 
 class StoreEvents(EventFeed):
@@ -326,7 +311,6 @@ class EventHub:
     def __init__(self, runs: Runs, max_streams: int = MAX_STREAMS, window_bytes: int = WINDOW_BYTES) -> None:
         self._runs, self._max_streams, self._window_bytes = runs, max_streams, window_bytes
         self._feeds: dict[str, EventFeed] = {}
-        self._readers = asyncio.Semaphore(MAX_READERS)
         self._closed = asyncio.Event()
         self.clients = 0
 
@@ -384,7 +368,7 @@ class EventHub:
     def _create(self, run_id: str) -> EventFeed:
         if run_id == ALL_RUNS:
             return StoreEvents(self._runs, self._window_bytes)
-        return RunFeed(self._runs, run_id, self._readers, self._window_bytes)
+        return RunFeed(self._runs, run_id, self._window_bytes)
 
     async def _leave(self, run_id: str, feed: EventFeed) -> None:
         feed.clients -= 1
