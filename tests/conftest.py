@@ -35,6 +35,8 @@ SLOW = (
     "tests/plan/test_entries.py",
     "tests/plan/test_forecast.py",
     "tests/plan/test_proof.py",
+    "tests/server/test_load.py",
+    "tests/server/test_load_kills.py",
     "tests/server/test_schema.py",
     "tests/server/test_supervisor.py",
     "tests/server/test_system.py",
