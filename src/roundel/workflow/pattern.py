@@ -26,16 +26,19 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from itertools import chain
-from re import _casefix  # type: ignore[attr-defined]
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from msgspec import Struct
 
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Reader
+
+# The parser of the standard library, whose modules have no types of their own.
+_casefix: Any = import_module("re._casefix")
+ops: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 MAX_DEPTH = 100
 """How deep groups may be nested; the translation recurses."""
