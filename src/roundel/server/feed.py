@@ -2,9 +2,10 @@
 
 A `RunFeed` follows one run in the store, whichever process executes it, and keeps the newest events encoded
 in a window; `StoreEvents` do the same for all runs together. Each client has a position in it, and nothing
-else: no queue, so a client that does not read costs no memory. A client whose next event has left the window
-is told so (`behind`), and reads from the store until it has caught up. The run never waits for any of this:
-the feed reads what is committed.
+else: no queue. A client whose next event has left the window is told so (`behind`), and reads from the store
+until it has caught up. So one that does not read costs a write or two, a replay of the run and the entries
+that this has read ahead, however long the run is. The run never waits for any of this: the feed reads what is
+committed.
 
     window      the newest WINDOW_BYTES of encoded events, at least one
     client      a number: the last event that it has got; nothing is missing, nothing comes twice
