@@ -64,6 +64,11 @@ def test_nested_loops_count_for_themselves_and_the_outer_loop() -> None:
     outer, inner = found["Planner"], found["Coder"]
     assert sum(one.tokens for one in outer.rounds) == sum(one.tokens for one in inner.rounds) > 0
     assert {one.address.partition(".")[0] for one in inner.rounds} == {one.address for one in outer.rounds}
+    # The outputs of a node belong to its innermost round.
+    assert outer.rounds[0].outputs["Planner[1]/Planner"] == "plan a"
+    assert not any("Coder[" in address for one in outer.rounds for address in one.outputs)
+    for one in inner.rounds:
+        assert one.outputs[f"{one.address}/Coder"]
 
 
 def test_cost_and_time_of_each_round() -> None:

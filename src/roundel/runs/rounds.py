@@ -36,6 +36,8 @@ class Round(Struct, frozen=True):
     no such nodes; None if there were none."""
     seconds: float
     """How long it took."""
+    outputs: dict[str, str] = {}
+    """What the nodes of the round returned, by address, without those of loops inside it."""
 
 
 class LoopRounds(Struct, frozen=True):
@@ -71,6 +73,8 @@ class _OpenRound:
         self.statements: list[tuple[str, str]] = []
         self.outputs: list[tuple[str, str]] = []
         """Who said what."""
+        self.texts: dict[str, str] = {}
+        """What nodes returned whose innermost round it is, by address."""
 
 
 class _RoundTally:
@@ -92,7 +96,10 @@ class _RoundTally:
             self._loops.setdefault(event.data["loop"], []).append(started)
         elif event.event == "loop_exit":
             self._reasons[event.data["loop"]] = event.data["reason"]
-        for open_round in self._rounds_around(address):
+        around = list(self._rounds_around(address))
+        if around and event.event == "node_state_change" and event.data.get("output"):
+            around[-1].texts[address] = event.data["output"]
+        for open_round in around:
             open_round.ended = now
             if event.event == "token_usage":
                 _count_tokens(open_round, event)
@@ -152,6 +159,7 @@ def _finished(rounds: list[_OpenRound]) -> Iterator[Round]:
             dollars(open_round.cost) if open_round.priced else None,
             _novelty(statements, earlier),
             open_round.ended - open_round.started,
+            open_round.texts,
         )
 
 

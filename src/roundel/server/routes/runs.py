@@ -469,6 +469,8 @@ class RoundView(ResponseBody):
     """How new its texts were, from 0 to 1; null if there were none."""
     seconds: float
     """How long it took."""
+    outputs: dict[str, str] = {}
+    """What its nodes returned, by address, if they were asked for; without those of loops inside it."""
 
 
 class BandView(ResponseBody):
@@ -514,6 +516,8 @@ class RoundsQuery(BaseModel):
     """The last round."""
     band: Annotated[int, Field(ge=1, le=1000)] = 1
     """Aggregate so many rounds each."""
+    outputs: bool = False
+    """Whether to include what the nodes returned."""
 
 
 @router.get("/runs/{run_id}/rounds", responses=problems(409), response_model=list[LoopFigures])
@@ -528,7 +532,7 @@ async def get_rounds(
         if query.loop and loop.loop != query.loop:
             continue
         rounds = [
-            msgspec.to_builtins(one)
+            msgspec.to_builtins(one if query.outputs else msgspec.structs.replace(one, outputs={}))
             for one in loop.rounds
             if one.number >= query.first and (query.last is None or one.number <= query.last)
         ]
