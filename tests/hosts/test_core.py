@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roundel.hosts.core import MAX_CALLS_BEFORE_YIELD, Action
@@ -77,6 +77,7 @@ def test_random_pauses_do_not_change_the_run(seed: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(seeds)
+@example(60783922)  # it is locked, the sooner the fewer calls were made
 def test_a_killed_run_repeats_only_the_calls_that_were_in_flight(seed: int) -> None:
     plan, text, script = case_of(seed)
     dice = random.Random(seed)
@@ -96,7 +97,7 @@ def test_a_killed_run_repeats_only_the_calls_that_were_in_flight(seed: int) -> N
         host.core.request(Resumed(host.now()), object())
         host.run(harm)
     same(host, seed)
-    if not is_loop_agent(seed):
+    if host.log.state.status == "completed" and not is_loop_agent(seed):  # as in `same`
         quiet = CoreHost(plan, script, random.Random(0)).begin(text).run()
         assert (Counter(host.started) - Counter(quiet.started)).keys() <= host.cut_off, "made again"
 

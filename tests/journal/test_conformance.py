@@ -32,6 +32,7 @@ from roundel.journal.store import (
     NoRun,
     Pinned,
     RunExists,
+    RunTotals,
     Snapshot,
     Store,
     StoreError,
@@ -760,6 +761,37 @@ def test_rows_are_filtered_by_statuses_name_groups_and_text(stores: Stores) -> N
         assert await found(text="tea", groups=("red",), limit=5) == "a"
         assert await found(limit=0) == await found(limit=-1) == await found(before=-(1 << 70)) == ""
         assert await found(limit=1 << 70, before=1 << 70) == "dcba"
+
+    stores(story)
+
+
+def test_rows_are_filtered_by_time_and_counted(stores: Stores) -> None:
+    def costing(cost: float | None) -> dict[str, Any]:
+        return {"usage": {"cost_usd": cost}}
+
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        assert await store.totals() == RunTotals({}, 0, None)
+        for run_id, group, created, progress in (
+            ("a", "red", 10.0, costing(0.5)),
+            ("b", "blue", 20.0, costing(0.25)),
+            ("c", "red", 30.5, costing(None)),
+            ("d", "", 40.0, None),
+            ("e", "red", 50.0, costing(0.125)),
+        ):
+            made = msgspec.structs.replace(new(run_id, group=group), created=created, progress=progress)
+            await store.create(made, chunk(STARTED))
+        claim = await store.claim("a", force=True)
+        await append(store, claim, 1, 1.0, status="waiting")
+        assert [row.id for row in await store.rows(since=20.0)] == ["e", "d", "c"]
+        assert [row.id for row in await store.rows(since=19.9, groups=["blue"])] == ["b"]
+        assert await store.rows(since=1e300) == []
+        assert len(await store.rows(since=-5.0)) == 5
+        assert await store.totals() == RunTotals({"running": 4, "waiting": 1}, 5, 0.875)
+        assert await store.totals(since=10.0) == RunTotals({"running": 4, "waiting": 1}, 4, 0.375)
+        assert await store.totals(["red"], 20.0) == RunTotals({"running": 2, "waiting": 1}, 2, 0.125)
+        assert await store.totals([""]) == RunTotals({"running": 1}, 1, None)
+        assert await store.totals([]) == await store.totals(["\ud800"]) == RunTotals({}, 0, None)
 
     stores(story)
 

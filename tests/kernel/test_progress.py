@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import zlib
 from typing import Any
 
 import msgspec
 import pytest
 
 import roundel
-from roundel.kernel.commands import Ask
-from roundel.kernel.facts import Fact, Finished, Outcome
-from roundel.kernel.progress import progress
+from roundel.kernel.commands import Ask, Call
+from roundel.kernel.facts import Answered, Fact, Finished, Outcome
+from roundel.kernel.progress import SHOWN_ARGUMENTS, SHOWN_TEXT, progress
+from roundel.kernel.snapshot import SNAPSHOTS, SnapshotError
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
+from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
 
 
@@ -107,3 +110,121 @@ def test_the_newest_score_is_that_of_a_message_or_of_a_report() -> None:
         again.apply(Finished("A", said, again.now()))
         again.apply(Finished("B", Outcome((Message("y"),), report=report), again.now()))
         assert progress(again.state)["score"] == expected
+
+
+def two_loops() -> Plan:
+    """Writer, Critic and Gate are a loop inside of that of Plan, Review and Outer; both have a threshold."""
+    graph = roundel.Graph(start="Plan", end="Done", breaker=False)
+    for name in ("Plan", "Writer", "Critic", "Review"):
+        graph.node(name, "agent")
+    graph.node("Gate", "loop", max_rounds=30, exit_on_score=90)
+    graph.node("Outer", "loop", max_rounds=2, exit_on_score=7)
+    graph.node("Done", "passthrough")
+    graph.edge("Plan", "Writer").edge("Writer", "Critic").edge("Critic", "Gate")
+    graph.edge("Gate", "Writer", port="continue").edge("Gate", "Review", port="exit")
+    graph.edge("Review", "Outer")
+    graph.edge("Outer", "Plan", port="continue").edge("Outer", "Done", port="exit")
+    return roundel.prepare(graph)
+
+
+def said(run: Simulator, score: object = None) -> None:
+    """The agent in flight answers, with a score if there is one; then the nodes run that call nobody."""
+    [call] = run.in_flight
+    run.in_flight = []
+    data = {"score": score} if score is not None else None
+    run.apply(Finished(call.address, Outcome((Message("x", "assistant", data=data),)), run.now()))
+    while isinstance(call := run.in_flight[0], Call) and not run.plan.sites[call.site].kind.speaks:
+        run.apply(run.answer(run.in_flight.pop(0)))
+
+
+def scored_rounds(run: Simulator, scores: list[float]) -> None:
+    for score in scores:
+        said(run)
+        said(run, score)
+
+
+def test_scores_are_one_for_each_round_of_the_innermost_loop() -> None:
+    """Critic returns a score, and Gate reports it once more: still it is one score of one round."""
+    run = Simulator(two_loops(), {}).start("go")
+    assert (progress(run.state)["scores"], progress(run.state)["threshold"]) == ([], 7)
+    said(run)
+    scored_rounds(run, [50, 61.5])
+    shown = progress(run.state)
+    assert (shown["scores"], shown["threshold"], shown["score"]) == ([50, 61.5], 90, 61.5)
+    assert shown["active"] == ["Writer"]
+    scored_rounds(run, [92])
+    assert [loop["loop"] for loop in progress(run.state)["loops"]] == ["Plan"]
+    # Only the outer loop runs now, and has no score yet.
+    assert (progress(run.state)["scores"], progress(run.state)["threshold"]) == ([50, 61.5, 92], None)
+    said(run, 3)
+    assert (progress(run.state)["scores"], progress(run.state)["threshold"]) == ([3], 7)
+    said(run)
+    assert progress(run.state)["scores"] == [50, 61.5, 92]
+    scored_rounds(run, [40])  # the first round again, of another entry
+    assert progress(run.state)["scores"] == [50, 61.5, 92, 40]
+
+
+def test_scores_are_bounded_and_survive_a_snapshot() -> None:
+    plan = two_loops()
+    run = Simulator(plan, {}).start("go")
+    said(run)
+    scored_rounds(run, [float(number) for number in range(25)])
+    expected = [float(number) for number in range(5, 25)]
+    assert progress(run.state)["scores"] == expected
+    assert progress(copied(run.state, plan))["scores"] == expected
+    for value in (float("nan"), float("inf"), 1e305, "twelve", True):
+        scored_rounds(run, [value])  # type: ignore[list-item]
+    assert progress(run.state)["scores"] == expected
+
+
+def test_a_snapshot_from_before_there_were_scores_is_read() -> None:
+    plan = two_loops()
+    run = Simulator(plan, {}).start("go")
+    said(run)
+    scored_rounds(run, [50])
+    body, texts = frozen(run.state)
+    stored = SNAPSHOTS.decode_versioned(zlib.decompress(body))
+    stored.shapes["GuardStats"].remove("scores")
+    for entry in stored.table:
+        if entry[:2] == ["m", "GuardStats"]:
+            del entry[2]["scores"]
+    older = zlib.compress(SNAPSHOTS.encode_versioned(stored))
+    restored = thawed(older, plan, texts)
+    assert (restored.guard_stats.score, restored.guard_stats.scores) == (50, {})
+    assert progress(restored)["scores"] == []
+    stored.shapes["GuardStats"].remove("score")  # a field that may not be missing
+    with pytest.raises(SnapshotError, match="the fields of 'GuardStats' have changed"):
+        thawed(zlib.compress(SNAPSHOTS.encode_versioned(stored)), plan, texts)
+
+
+def test_a_question_is_shown_short() -> None:
+    node = {"id": "Ask", "type": "human", "config": {"description": "Is it good? " * 100}}
+    run = Simulator(plan_of({"graph": {"start": "Ask", "nodes": [node]}}), {}).start("go")
+    shown = progress(run.state)
+    assert shown["question"] == {
+        "address": "Ask",
+        "node_id": "Ask",
+        "prompt": ("Is it good? " * 100)[:SHOWN_TEXT],
+        "tool": None,
+    }
+    assert shown["active"] == []  # the person works, not the node
+    [call] = run.state.calls.values()
+    assert isinstance(call.command, Ask)
+    arguments = {"to": "a" * 999, "count": 3, "tags": ["b" * 999], **{f"x{n}": None for n in range(20)}}
+    call.command = msgspec.structs.replace(
+        call.command, about={"prompt": "May it?", "tool": {"name": "send", "arguments": arguments}}
+    )
+    tool = progress(run.state)["question"]["tool"]
+    assert (tool["name"], tool["arguments"]["count"], len(tool["arguments"])) == ("send", 3, SHOWN_ARGUMENTS)
+    assert tool["arguments"]["to"] == "a" * SHOWN_TEXT
+    assert tool["arguments"]["tags"].startswith('["bbb') and len(tool["arguments"]["tags"]) == SHOWN_TEXT
+
+
+def test_the_time_of_work_is_without_that_of_waiting() -> None:
+    graph = roundel.Graph(start="A", end="Ask").node("A", "agent").node("Ask", "human").edge("A", "Ask")
+    run = Simulator(roundel.prepare(graph), {}).start("go")
+    began = run.state.started_at
+    run.apply(Finished("A", Outcome((Message("x"),)), began + 2))
+    assert progress(run.state)["work_seconds"] == 2
+    run.apply(Answered("Ask", Message("fine"), began + 1000))
+    assert progress(run.state)["work_seconds"] == 2

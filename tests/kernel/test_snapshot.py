@@ -36,7 +36,9 @@ NONE = InterceptPoints()
 def frozen_at_every_step(
     make: Callable[[], Plan], script: Script, text: str, seed: int, intercepts: InterceptPoints = NONE
 ) -> int:
-    """Runs once as it is, once with a new state, made from a snapshot, before each step, on a new plan."""
+    """Runs once as it is, once with a new state, made from a snapshot, before each step.
+
+    The states take turns on two plans, so that each is restored on another plan than it was made on."""
     chooser = random.Random(seed)
     choices: list[int] = []
 
@@ -44,12 +46,13 @@ def frozen_at_every_step(
         choices.append(chooser.randrange(count))
         return choices[-1]
 
-    plain = Simulator(make(), script, choose).start(text, intercepts).finish()
+    plans = (make(), make())
+    plain = Simulator(plans[0], script, choose).start(text, intercepts).finish()
     again = iter(choices)
-    other = Simulator(make(), script, lambda _count: next(again)).start(text, intercepts)
+    other = Simulator(plans[0], script, lambda _count: next(again)).start(text, intercepts)
     steps = 0
     while other.in_flight:
-        other.state = copied(other.state, make())
+        other.state = copied(other.state, plans[steps % 2 - 1])
         waiting = {call.address: call.command for call in other.state.calls.values()}
         other.in_flight = [waiting[command.address] for command in other.in_flight]  # type: ignore[misc]
         command = other.in_flight.pop(next(again))

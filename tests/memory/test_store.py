@@ -263,6 +263,21 @@ def test_groups_and_namespaces_are_listed_separately(opened: Tell) -> None:
     opened(story)
 
 
+def test_pages_are_by_id_over_all_namespaces_of_a_group(opened: Tell) -> None:
+    async def story(memories: MemoryStore) -> None:
+        for number in range(6):
+            await remember(memories, Shelf("a", "xy"[number % 2]), f"a{number}")
+            await remember(memories, Shelf("b", "x"), f"b{number}")
+        await memories.remember(Shelf("a", "x"), [Item("gone", 1.0, until=2.0)])
+        first = await memories.page("a", 9, 4)
+        assert texts(first) == ["a5", "a4", "a3", "a2"]
+        assert texts(await memories.page("a", 9, 4, first[-1].id)) == ["a1", "a0"]
+        assert texts(await memories.page("a", 1.5, 1)) == ["gone"]
+        assert await memories.page("a", 9, 0) == await memories.page("c", 9, 4) == []
+
+    opened(story)
+
+
 def test_item_fields_round_trip(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         about: dict[str, Any] = {"file": "a.txt", "lines": [1, 2], "odd": {1, 2}.__class__}

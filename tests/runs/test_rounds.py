@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.kernel.events import Event, stamp
-from roundel.runs.rounds import loop_rounds
+from roundel.runs.rounds import RoundTally, loop_rounds
 from tests.runs.polish_workflow import BOTH, POLISH
 
 WORDS = [
@@ -32,6 +32,15 @@ def events_of(workflow: Any, script: Any) -> list[roundel.Event]:
     seen: list[roundel.Event] = []
     assert roundel.run(workflow, "tea", script=script, on_event=seen.append).completed
     return seen
+
+
+def test_rounds_that_are_counted_on_equal_those_that_are_counted_at_once() -> None:
+    seen, speakers = events_of(POLISH, BOTH), {"Writer", "Editor"}
+    tally = RoundTally(speakers)
+    for number, event in enumerate(seen, 1):
+        tally.add(event)
+        assert tally.loops() == loop_rounds(seen[:number], speakers)
+    assert tally.loops("Writer") == tally.loops() and tally.loops("Editor") == []
 
 
 def test_score_tokens_and_novelty_of_each_round() -> None:
@@ -69,6 +78,14 @@ def test_nested_loops_count_for_themselves_and_the_outer_loop() -> None:
     assert not any("Coder[" in address for one in outer.rounds for address in one.outputs)
     for one in inner.rounds:
         assert one.outputs[f"{one.address}/Coder"]
+    # All rounds of an inner loop have ended when the next outer round begins.
+    second = next(number for number, event in enumerate(seen) if event.address == "Planner[2]")
+    assert [(loop.loop, one.status) for loop in loop_rounds(seen[: second + 1]) for one in loop.rounds] == [
+        ("Planner", "completed"),
+        ("Planner", "running"),
+        *[("Coder", "completed")] * sum(one.address.startswith("Planner[1]") for one in inner.rounds),
+    ]
+    assert {one.status for loop in found.values() for one in loop.rounds} == {"completed"}
 
 
 def test_cost_and_time_of_each_round() -> None:
@@ -92,3 +109,100 @@ def test_cost_and_time_of_each_round() -> None:
     assert [one.novelty for one in loop.rounds] == [1, None]
     assert loop.exit_reason == ""
     assert all(one.score is None for one in loop.rounds)
+
+
+def rounds_of(events: list[Event]) -> list[tuple[str, str, int, bool]]:
+    """Address, status, failures, and whether it has ended, of all rounds."""
+    return [
+        (one.address, one.status, one.failures, one.ended is not None)
+        for loop in loop_rounds(events)
+        for one in loop.rounds
+    ]
+
+
+def test_rounds_have_a_beginning_an_end_and_a_status() -> None:
+    seen = events_of(POLISH, BOTH)
+    (loop,) = loop_rounds(seen)
+    assert {(one.status, one.failures, one.lane) for one in loop.rounds} == {("completed", 0, 0)}
+    starts = [event.timestamp for event in seen if event.event == "loop_round"]
+    assert [one.started for one in loop.rounds] == starts
+    assert all(one.started <= (one.ended or "") for one in loop.rounds)
+    begun = next(number for number, event in enumerate(seen) if event.address == "Writer[3]")
+    statuses = [status for _, status, _, _ in rounds_of(seen[: begun + 3])]
+    assert statuses == ["completed", "completed", "running"]
+    (loop,) = loop_rounds(seen[: begun + 3])
+    assert loop.rounds[-1].ended is None
+
+
+def test_a_failed_round_and_its_retry() -> None:
+    seen: list[roundel.Event] = []
+    script = {"Writer": BOTH["Writer"], "Editor": ["no", {"error": "rate limit"}]}
+    assert roundel.run(POLISH, "tea", script=script, on_event=seen.append).status == "failed"
+    assert rounds_of(seen) == [("Writer[1]", "completed", 0, True), ("Writer[2]", "failed", 1, True)]
+    at = next(event.address for event in seen if event.data.get("status") == "failed")
+    again = [
+        Event(98, "run_state_change", stamp(0), "run", None, None, {"status": "running"}),
+        Event(99, "node_state_change", stamp(0), "run", "Editor", at, {"status": "running"}),
+    ]
+    assert rounds_of([*seen, *again])[1] == ("Writer[2]", "running", 1, False)
+    stopped = Event(100, "run_finished", stamp(0), "run", None, None, {"status": "stopped"})
+    assert rounds_of([*seen, *again, stopped])[1] == ("Writer[2]", "stopped", 1, True)
+
+
+EACH: dict[str, Any] = {
+    "graph": {
+        "id": "each",
+        "start": "Each",
+        "nodes": [
+            {
+                "id": "Each",
+                "type": "loop_agent",
+                "config": {
+                    "strategy": {"mode": "array", "max_parallel": 2, "on_error": "drop"},
+                    "body": {"id": "Say", "type": "agent"},
+                },
+            }
+        ],
+    }
+}
+
+
+def test_rounds_that_run_in_parallel_have_lanes() -> None:
+    seen: list[roundel.Event] = []
+    waits = [("a", 0.3), ("b", 0.05), ("c", 0.05), ("d", 0)]
+    script = {"Say": [{"text": text, "delay": delay} for text, delay in waits]}
+    script["Say"][1] = {"error": "rate limit", "delay": 0.05}
+    roundel.run(EACH, '["1", "2", "3", "4"]', script=script, on_event=seen.append)
+    (loop,) = loop_rounds(seen)
+    assert [one.number for one in loop.rounds] == [1, 2, 3, 4]
+    assert [one.lane for one in loop.rounds] == [0, 1, 1, 1]
+    assert [one.status for one in loop.rounds] == ["completed", "failed", "completed", "completed"]
+    third = next(number for number, event in enumerate(seen) if event.address == "Each[3]/Say")
+    assert [status for _, status, _, _ in rounds_of(seen[: third + 1])] == ["running", "failed", "running"]
+
+
+def test_a_failure_that_a_node_caught_is_not_one_of_the_round_around_it() -> None:
+    each = {**EACH["graph"]["nodes"][0]}
+    graph = {
+        "id": "outer",
+        "start": "Each",
+        "end": "Out",
+        "nodes": [
+            each,
+            {"id": "Gate", "type": "loop_counter", "config": {"max_iterations": 2}},
+            {"id": "Out", "type": "passthrough"},
+        ],
+        "edges": [
+            {"from": "Each", "to": "Gate"},
+            {"from": "Each", "to": "Each"},
+            {"from": "Gate", "to": "Each"},
+            {"from": "Gate", "to": "Out"},
+        ],
+    }
+    seen: list[roundel.Event] = []
+    script = {"Say": [{"error": "rate limit"}, "two"]}
+    roundel.run({"graph": graph, "breaker": False}, '["1", "2"]', script=script, on_event=seen.append)
+    found = {address: (status, failures) for address, status, failures, _ in rounds_of(seen)}
+    assert found["Each[1].Each[1]"] == ("failed", 1)
+    assert found["Each[1].Each[2]"] == ("completed", 0)
+    assert found["Each[1]"] == ("completed", 1)

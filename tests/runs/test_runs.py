@@ -125,6 +125,7 @@ def test_runs_have_a_group_and_say_who_started_them(place: Path) -> None:
         assert [row.id for row in await runs.list(groups=["blue", ""], name="polish")] == [none, given]
         first = (await runs.list(limit=2))[-1]
         assert [row.id for row in await runs.list(before=first.number)] == [none, given, own]
+        assert [row.id for row in await runs.list(since=first.created)] == [other]
 
     using(place, story)
 
@@ -145,9 +146,14 @@ def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
         assert progress == {
             "loops": [{"address": "Writer[2]", "loop": "Writer", "round": 2, "limit": 5, "by": "Gate"}],
             "score": 80,
+            "scores": [50, 80],
+            "threshold": 90,
             "usage": (await runs.inspect(run_id)).state.summary()["usage"],
             "guard": {"kind": "rounds", "name": "Gate", "used": 2, "limit": 5, "share": 0.4},
             "questions": ["Writer[2]/Editor"],
+            "question": {"address": "Writer[2]/Editor", "node_id": "Editor", "prompt": "Good?", "tool": None},
+            "active": [],
+            "work_seconds": progress["work_seconds"],
         }
         await runs.lock(run_id, "lunch", by="ann")
         locked = shown(await runs.row(run_id))

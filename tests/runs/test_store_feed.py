@@ -20,7 +20,7 @@ from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Appended, Store
 from roundel.kernel.events import Event
-from roundel.runs.store_feed import EventBatch, StoreFeed
+from roundel.runs.store_feed import EventBatch, ReplayPool, StoreFeed
 from tests.journal.stores import query
 from tests.runs.loop_process import LOOP, SCRIPT
 from tests.runs.polish_workflow import ALONE, POLISH
@@ -91,7 +91,7 @@ def test_a_reader_continues_from_any_position(
         assert (await store.snapshot(ids[0]) is not None) is snapshots
         everything = await read(store)
         for number, (position, _) in enumerate(everything):
-            assert await read(store, position, max_replays=replays) == everything[number + 1 :]
+            assert await read(store, position, pool=ReplayPool(replays)) == everything[number + 1 :]
 
     using(store, story)
 
@@ -113,7 +113,7 @@ def test_a_feed_follows_waiting_retried_forked_and_revised_runs(store: Store) ->
         seen += [batch async for batch in feed.follow(seen[-1][0], live=False)]
         expected = {run_id: await runs.events(run_id) for run_id in (waiting, fork, failed)}
         assert by_run(seen) == expected
-        assert seen == await read(store) == await read(store, max_replays=1)
+        assert seen == await read(store) == await read(store, pool=ReplayPool(1))
 
     using(store, story)
 
@@ -242,3 +242,19 @@ def test_a_reader_that_restarts_gets_everything_of_several_writers_once(tmp_path
         assert seen == await read(runs.store)
 
     using(SqliteStore(path, sync="off"), story)
+
+
+def test_feeds_that_share_a_pool_have_no_more_replays_than_one(store: Store) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        await loops(runs, 3)
+        everything = await read(store)
+        pool = ReplayPool(2)
+        readers = [StoreFeed(store, pool=pool).follow(live=False) for _ in range(5)]
+        seen: list[list[EventBatch]] = [[] for _ in readers]
+        for _ in everything:  # in turns, so that they take the replays of each other away
+            for reader, own in zip(readers, seen, strict=True):
+                own.append(await anext(reader))
+                assert len(pool) <= 2
+        assert seen == [everything] * len(readers)
+
+    using(store, story)

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.journal.store import Claim, ControlRequest, Fenced, RequestKind, Store, StoreError
-from roundel.kernel.commands import Ask
+from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.debugging import EditRefused, find_waiting
 from roundel.kernel.facts import (
     Answered,
@@ -64,6 +64,8 @@ class Question(Struct, frozen=True):
     """The name and arguments of a tool call that a person has to approve."""
     deadline: float | None = None
     """The time before which it has to be answered; None if there is none."""
+    default: Any = None
+    """The answer of a human node if there is none by then; None if the node has none."""
 
 
 AskHandler = Callable[[Question], Awaitable[str | Message]]
@@ -132,11 +134,10 @@ def open_questions(state: Run) -> dict[str, Question]:
 
 def make_question(plan: Plan, ask: Ask) -> Question:
     """A question for people: that of a tool approval, or the description of a human node."""
-    node = plan.sites[ask.site]
-    about = ask.about or {"prompt": getattr(node.config, "description", "")}
-    return Question(
-        ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"), deadline=ask.deadline
-    )
+    node, about = plan.sites[ask.site], subject_of(ask, plan)
+    tool = about.get("tool")
+    default = getattr(node.config, "default", None) if tool is None else None
+    return Question(ask.address, node.id, about["prompt"], ask.inputs, tool, ask.deadline, default)
 
 
 class _Request(Struct, frozen=True, omit_defaults=True):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from roundel.journal.store import StoreError
+from roundel.journal.store import StoreFailure
 from roundel.kernel.codec import CodecError
 
 USE_ANOTHER_STORE = "use another --store"
@@ -53,41 +53,41 @@ _REMEDIES = {
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
-def explain_error(error: Exception, path: Path, file: Path | None = None) -> StoreError:
+def explain_error(error: Exception, path: Path, file: Path | None = None) -> StoreFailure:
     """The error of a store with its cause and a remedy. `path` is as the user wrote it, for the text;
     `file` is the same as an absolute path, since the working folder may have changed."""
     file = file or path
     if isinstance(error, OSError):
-        return StoreError(f"{path}: {_path_problem(file) or _os_problem(error)}")
+        return StoreFailure(f"{path}: {_path_problem(file) or _os_problem(error)}")
     if isinstance(error, UNDECODABLE):
-        return StoreError(f"{path}: {error}; {DAMAGED}")
+        return StoreFailure(f"{path}: {error}; {DAMAGED}")
     if not isinstance(error, sqlite3.Error):
-        return StoreError(f"{path}: {type(error).__name__}: {error}")
+        return StoreFailure(f"{path}: {type(error).__name__}: {error}")
     text = str(error) or type(error).__name__
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the lower byte, without SQLite's subcode
     if code == sqlite3.SQLITE_NOTADB:
-        return StoreError(f"{path} is not a Roundel store: {text}; {USE_ANOTHER_STORE}")
+        return StoreFailure(f"{path} is not a Roundel store: {text}; {USE_ANOTHER_STORE}")
     if cause := _find_cause(file, code):
-        return StoreError(f"{path}: {cause}")
+        return StoreFailure(f"{path}: {cause}")
     advice = next((advice for words, advice in _ADVICE.items() if words in text), "")
-    return StoreError(f"{path}: {text}; {advice}" if advice else f"{path}: {text}")
+    return StoreFailure(f"{path}: {text}; {advice}" if advice else f"{path}: {text}")
 
 
-def not_a_file_error(path: Path, mode: int) -> StoreError:
+def not_a_file_error(path: Path, mode: int) -> StoreFailure:
     """The error if there is something else than a file at the path of a store."""
     if stat.S_ISDIR(mode):
-        return StoreError(f"{path} is a directory; a store is a file, for example {path / 'runs.db'}")
+        return StoreFailure(f"{path} is a directory; a store is a file, for example {path / 'runs.db'}")
     kind = _KINDS.get(stat.S_IFMT(mode), "a device")
-    return StoreError(f"{path} is {kind}, not a file; {USE_ANOTHER_STORE}, or --no-store to keep nothing")
+    return StoreFailure(f"{path} is {kind}, not a file; {USE_ANOTHER_STORE}, or --no-store to keep nothing")
 
 
 @contextmanager
 def decoding_from(path: Path, what: str) -> Iterator[None]:
-    """Around the decoding of what a store contains: StoreError if that is damaged. `what` names it."""
+    """Around the decoding of what a store contains: StoreFailure if that is damaged. `what` names it."""
     try:
         yield
     except (TypeError, *UNDECODABLE) as error:
-        raise StoreError(f"{path}: {what} cannot be read: {error}; {DAMAGED}") from None
+        raise StoreFailure(f"{path}: {what} cannot be read: {error}; {DAMAGED}") from None
 
 
 def has_access(path: Path, mode: int) -> bool:

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
@@ -48,6 +49,7 @@ from roundel.journal.store import (
     Progress,
     RequestKind,
     RunRow,
+    RunTotals,
     Snapshot,
     StoreError,
 )
@@ -291,6 +293,7 @@ class InMemoryStore:
         groups: Sequence[str] | None = None,
         text: str = "",
         before: int = 0,
+        since: float = 0,
     ) -> list[RunRow]:
         wanted = text.translate(_ASCII_LOWER)
 
@@ -302,6 +305,7 @@ class InMemoryStore:
                 and name in ("", new.name)
                 and (groups is None or new.group in groups)
                 and (not before or run.number < before)
+                and (not since or new.created > since)
                 and any(wanted in part.translate(_ASCII_LOWER) for part in (new.id, new.name, new.input))
             )
 
@@ -311,6 +315,15 @@ class InMemoryStore:
             return [
                 _row(run) for run in islice(newest, count if limit is None else min(max(limit, 0), count))
             ]
+
+    async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
+        with self._lock:
+            runs = [run for run in self._runs.values() if groups is None or run.new.group in groups]
+            statuses = Counter(run.status for run in runs)
+            shown = [run.progress for run in runs if run.new.created > since]
+        usages = [msgspec.json.decode(each).get("usage") or {} for each in shown if each is not None]
+        costs = [usage["cost_usd"] for usage in usages if usage.get("cost_usd") is not None]
+        return RunTotals(dict(statuses), len(shown), round(sum(costs), 9) if costs else None)
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
         with self._lock:

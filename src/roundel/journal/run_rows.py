@@ -16,7 +16,7 @@ import msgspec
 from roundel.journal.chunk_rows import FACTS, no_run_error
 from roundel.journal.faults import decoding_from
 from roundel.journal.leases import JOIN_LEASE, LEASE_COLUMNS, Claims
-from roundel.journal.store import RunRow
+from roundel.journal.store import RunRow, RunTotals
 
 COLUMNS = (
     "id",
@@ -34,6 +34,15 @@ COLUMNS = (
     "started_by",
 )
 SELECT_ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
+
+
+# A cast, because SQLite takes a blob for its own binary form of JSON. What is no JSON costs nothing: a total
+# must not fail because of one damaged row, which its own reader reports.
+TOTALS = """
+SELECT status, count(*), count(CASE WHEN created > ? THEN 1 END), sum(
+    CASE WHEN created > ? AND json_valid(CAST(progress AS TEXT))
+    THEN json_extract(CAST(progress AS TEXT), '$.usage.cost_usd') END)
+FROM runs"""
 
 
 class RowFilters:
@@ -72,6 +81,12 @@ class RowFilters:
             self._conditions.append(f"{column} < ?")
             self.values.append(_integer(number))
 
+    def add_since(self, column: str, time: float) -> None:
+        """The column is a later time; 0 is no condition."""
+        if time:
+            self._conditions.append(f"{column} > ?")
+            self.values.append(float(time))
+
 
 def is_storable(text: str) -> bool:
     """Whether a text can be encoded, and so be in a file."""
@@ -109,6 +124,7 @@ class RunRows(Claims):
         groups: Sequence[str] | None = None,
         text: str = "",
         before: int = 0,
+        since: float = 0,
     ) -> list[RunRow]:
         filters = RowFilters()
         filters.add_any("status", (status,) if status else None)
@@ -117,10 +133,25 @@ class RunRows(Claims):
         filters.add_any("group_id", groups)
         filters.add_text(("id", "name", "input"), text)
         filters.add_before("no", before)
+        filters.add_since("created", since)
         query = f"{SELECT_ROW} {filters.where} ORDER BY no DESC LIMIT ?"
         values = (*filters.values, -1 if limit is None else _integer(max(limit, 0)))
         found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
         return [self._row(values) for values in found]
+
+    async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
+        filters = RowFilters()
+        filters.add_any("group_id", groups)
+        values = (float(since), float(since), *filters.values)
+        found = await self._writer.read(
+            lambda db: db.execute(f"{TOTALS} {filters.where} GROUP BY status", values).fetchall()
+        )
+        costs = [cost for _, _, _, cost in found if cost is not None]
+        return RunTotals(
+            {status: count for status, count, _, _ in found},
+            sum(created for _, _, created, _ in found),
+            round(sum(costs), 9) if costs else None,
+        )
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
         # Not LIKE, which ignores case and gives a meaning to `%` and `_`.

@@ -30,6 +30,8 @@ from roundel.memory.store import Item, Match, MemoryEntry, Shelf
 COLUMNS = "no, group_id, shelf, text, time, run_id, node, address, confidence, about"
 ENTRY = ", ".join(f"m.{name}" for name in COLUMNS.split(", "))
 WITH_WORDS = f"SELECT {ENTRY}, w.words FROM memories m JOIN memory_words w ON w.rowid = m.no"
+_LARGEST = (1 << 63) - 1
+"""The largest integer of SQLite."""
 ON_SHELF = "m.group_id = ? AND m.shelf = ? AND (m.until IS NULL OR m.until > ?)"
 
 
@@ -80,6 +82,14 @@ class SqliteMemoryStore:
             f"AND (m.until IS NULL OR m.until > ?) {where} ORDER BY m.shelf, m.turn DESC"
         )
         values = (group, now, shelf) if shelf else (group, now)
+        return await self._writer.read(lambda db: [_entry(row) for row in db.execute(query, values)])
+
+    async def page(self, group: str, now: float, limit: int, before: int = 0) -> list[MemoryEntry]:
+        query = (
+            f"SELECT {ENTRY} FROM memories m WHERE m.group_id = ? AND m.no < ? "
+            "AND (m.until IS NULL OR m.until > ?) ORDER BY m.no DESC LIMIT ?"
+        )
+        values = (group, before or _LARGEST, now, limit)
         return await self._writer.read(lambda db: [_entry(row) for row in db.execute(query, values)])
 
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:

@@ -49,6 +49,10 @@ class StoreError(Exception):
     """An operation of a store failed; the text says what is wrong, where, and what to do."""
 
 
+class StoreFailure(StoreError):
+    """The store cannot be read or written: its path, the disk or what it contains is at fault."""
+
+
 class Busy(StoreError):
     """Another process owns the run."""
 
@@ -109,6 +113,17 @@ class RunRow(Struct, frozen=True):
     progress: dict[str, Any] | None = None
     """How far the run is, in any status (kernel/progress.py). It may be about a second older than the last
     facts."""
+
+
+class RunTotals(Struct, frozen=True):
+    """Figures over many runs, for the head of a list. Created by a store."""
+
+    statuses: dict[str, int]
+    """The number of runs in each status that occurs."""
+    created: int
+    """The number of runs that were created after the given time."""
+    cost_usd: float | None
+    """What these have cost; None if no price is known."""
 
 
 class NewRun(Struct, frozen=True):
@@ -304,6 +319,7 @@ class Store(Protocol):
         groups: Sequence[str] | None = None,
         text: str = "",
         before: int = 0,
+        since: float = 0,
     ) -> list[RunRow]:
         """The newest runs first, all of them if `limit` is None. Only those that fit every filter:
 
@@ -312,7 +328,12 @@ class Store(Protocol):
         - `groups`: any of them; None means all, and an empty sequence none;
         - `text`: is found in the id, the name or the preview of the input, whatever the case of ASCII
           letters; no character has a special meaning;
-        - `before`: has a smaller number, so that the number of the last row continues a list."""
+        - `before`: has a smaller number, so that the number of the last row continues a list;
+        - `since`: was created after this time."""
+
+    async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
+        """How many runs of these groups there are in each status, and what those of them have cost that were
+        created after a time. Reads no facts."""
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
         """The ids of runs that begin like this, the newest first."""

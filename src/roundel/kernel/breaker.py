@@ -101,12 +101,22 @@ def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
         return
     if len(run.guard_stats.first_calls) < FIRST_CALLS:
         run.guard_stats.first_calls.append(tokens)
-    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.guard_stats.aside
-    if spent > breaker.factor * _estimate(run) and spent > run.guard_stats.surge_allowance:
+    if run.guard_stats.expected is None:
+        calls, size = run.decisions.record_or_replay(expected_usage, run.plan)
+        run.guard_stats.expected = (calls, size)
+    spent, most = surge_figures(run)
+    if spent > most:
         figures = {"tokens": spent, "estimate": round(_estimate(run)), "factor": breaker.factor}
         trip(run, "token_surge", (execution.node.id, execution.address), figures, {})
         # The estimate starts from here after an unlock, or the run would trip again with its next call.
         run.guard_stats.surge_baseline = spent
+
+
+def surge_figures(run: Run) -> tuple[int, float]:
+    """The tokens that count for a surge, and those beyond which the breaker trips; there must have been a
+    model call."""
+    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.guard_stats.aside
+    return spent, max(run.plan.breaker.factor * _estimate(run), run.guard_stats.surge_allowance)
 
 
 def check_time(run: Run, execution: Execution) -> None:
@@ -165,9 +175,7 @@ def _utterance_data(utterance: Utterance) -> Figures:
 def _estimate(run: Run) -> float:
     """The expected tokens: the calls of the forecast, at the larger of the forecast and the measured
     size."""
-    if run.guard_stats.expected is None:
-        calls, size = run.decisions.record_or_replay(expected_usage, run.plan)
-        run.guard_stats.expected = (calls, size)
+    assert run.guard_stats.expected is not None, "`count_tokens` sets it at the first model call"
     calls, size = run.guard_stats.expected
     measured = (
         sum(run.guard_stats.first_calls) / len(run.guard_stats.first_calls)

@@ -75,6 +75,12 @@ class Cancel(Struct, frozen=True, tag="cancel"):
     address: str
 
 
+def subject_of(ask: Ask, plan: Plan) -> dict[str, Any]:
+    """What a person is asked: `prompt`, and for a tool approval `tool`. A question that does not come from a
+    tool loop is the description of its node."""
+    return ask.about or {"prompt": getattr(plan.sites[ask.site].config, "description", "")}
+
+
 Command = Call | Ask | EvaluateEdges | Intercept | Cancel
 COMMANDS: Codec[Command] = Codec("a command", Command)
 """For hosts in other processes."""

@@ -28,6 +28,7 @@ event, since a condition that never works is easily mistaken for one that never 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
@@ -283,6 +284,14 @@ def innermost_round(address: str) -> tuple[str, int]:
     number. An address of a round is in that round. Brackets occur nowhere else: ids have them escaped."""
     before, bracket, rest = address.rpartition("[")
     return (before + bracket, int(rest.partition("]")[0])) if bracket else ("", 0)
+
+
+def loop_path(address: str) -> str:
+    """The address of a round without the numbers of rounds: the same for all rounds and entries of a loop."""
+    return _ROUND_NUMBER.sub("[", address)
+
+
+_ROUND_NUMBER = re.compile(r"\[\d*\]?")
 
 
 def _round_in(stem: str, address: str) -> int:

@@ -42,7 +42,7 @@ from roundel.kernel.cancellation import (
 )
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
-from roundel.kernel.debugging import loop_ended
+from roundel.kernel.debugging import innermost_round, loop_ended, loop_path
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
@@ -103,6 +103,12 @@ def set_intercepts(run: Run, intercepts: InterceptPoints) -> None:
 
 
 RUNNING = {"status": "running"}
+SCORED_ROUNDS = 20
+"""Rounds of a loop whose scores a run remembers."""
+SCORED_LOOPS = 8
+"""Loops whose scores a run remembers: those inside of parts that run in parallel are loops of their own."""
+MAX_SCORE = 1e300
+"""Scores beyond it are not remembered: they could not be drawn."""
 """The data of every `running` event. It is shared, so nothing may change it."""
 
 
@@ -395,13 +401,13 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
         if last.data:
             data["data"] = last.data
             if "score" in last.data:
-                _record_score(run, last.data["score"])
+                _record_score(run, address, last.data["score"])
     else:
         data = {"status": "completed"}
     if outcome.report:
         data.update(outcome.report)
         if "score" in outcome.report:
-            _record_score(run, outcome.report["score"])
+            _record_score(run, address, outcome.report["score"])
     if outcome.usage is not None:
         record_usage(run, execution, outcome)
     # Usage and events of the node come before `completed`, which is the last event of an execution.
@@ -411,9 +417,24 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
 
 
-def _record_score(run: Run, score: Any) -> None:
-    if isinstance(score, (int, float)) and not isinstance(score, bool):
-        run.guard_stats.score = score
+def _record_score(run: Run, address: str, score: Any) -> None:
+    """Records the score of a node for lists of runs. A round has one score: a judge returns it, and the
+    `loop` node that decides on it reports it once more."""
+    if not isinstance(score, (int, float)) or isinstance(score, bool):
+        return
+    stats = run.guard_stats
+    stats.score = score
+    if not -MAX_SCORE < score < MAX_SCORE:  # also false for what is no number
+        return
+    stem, number = innermost_round(address)
+    loop = loop_path(stem)
+    rounds = stats.scores.pop(loop, {})
+    stats.scores[loop] = rounds  # the loop with the newest score is the last one
+    rounds[f"{stem}{number}]" if stem else ""] = float(score)
+    if len(rounds) > SCORED_ROUNDS:
+        del rounds[next(iter(rounds))]
+    if len(stats.scores) > SCORED_LOOPS:
+        del stats.scores[next(iter(stats.scores))]
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:

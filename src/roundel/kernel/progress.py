@@ -1,4 +1,4 @@
-"""How far a run is: the rounds of its loops, the newest score, its usage, and the nearest limit.
+"""How far a run is: the rounds of its loops, its newest scores, its usage, the nearest limit, its question.
 
 `progress` is what lists of runs show of a run, without reading its facts. A journal computes it when it
 writes the row of the run, about once a second, so it must cost little: it looks at what is running now,
@@ -11,21 +11,30 @@ Nothing here changes the state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from roundel.kernel.breaker import breaker_of, history_of
+from roundel.kernel.breaker import breaker_of, history_of, surge_figures
 from roundel.kernel.budget import Budget
-from roundel.kernel.commands import Ask
+from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.dead_loop import LoopHistory
-from roundel.kernel.debugging import WaitingQueue, live_activations, waiting_queues
+from roundel.kernel.debugging import WaitingQueue, live_activations, loop_path, waiting_queues
 from roundel.kernel.loops import cap_of
 from roundel.kernel.novelty import novelty
 from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
 from roundel.plan.graph import NodePlan
 from roundel.plan.proof import bounds
 from roundel.workflow.limits import NO_TIME_LIMIT
+
+SHOWN_TEXT = 300
+"""Characters of a text that lists show."""
+SHOWN_ARGUMENTS = 10
+"""Arguments of a tool call that lists show."""
+SHOWN_NODES = 5
+"""Nodes in flight that lists show."""
 
 
 class LoopPosition(Struct, frozen=True):
@@ -75,6 +84,8 @@ def progress(run: Run) -> dict[str, Any]:
     loops = list(loop_positions(run, activations))
     guards = () if run.over else _counted_guards(run, activations)
     guard = max(guards, key=lambda guard: guard.share, default=None)
+    asks = [ask for call in run.calls.values() if isinstance(ask := call.command, Ask)]
+    scores, threshold = _scores(run, loops, activations)
     data: dict[str, Any] = {
         "loops": [
             {
@@ -87,10 +98,16 @@ def progress(run: Run) -> dict[str, Any]:
             for loop in loops
         ],
         "score": run.guard_stats.score,
+        "scores": scores,
+        "threshold": threshold,
         "usage": run.usage_summary(),
         "guard": guard.fields() if guard is not None else None,
-        "questions": [ask.address for call in run.calls.values() if isinstance(ask := call.command, Ask)],
+        "questions": [ask.address for ask in asks],
+        "active": _active(run),
+        "work_seconds": max(0.0, round(run.worked, 3)) if run.root is not None else 0.0,
     }
+    if asks:
+        data["question"] = _question(run, asks[0])
     if run.status == "paused":
         data["pause"] = run.pause_details()
     if run.lock is not None:
@@ -98,6 +115,77 @@ def progress(run: Run) -> dict[str, Any]:
         lock = run.lock
         data["lock"] = {"what": lock.what, "limit": lock.limit, "address": lock.address, "text": str(lock)}
     return data
+
+
+def _scores(
+    run: Run, loops: list[LoopPosition], activations: list[Activation]
+) -> tuple[list[float], float | None]:
+    """The scores of the last rounds of one loop, and the score that ends it: of the innermost running loop
+    that has scores, else of the loop that had one last."""
+    known = run.guard_stats.scores
+    running = [loop_path(loop.address) for loop in reversed(loops)]
+    path = next((path for path in running if path in known), None)
+    if path is None and running and not known:
+        path = running[0]
+    if path is not None:
+        return list(known.get(path, {}).values()), _threshold_in(path, activations)
+    # No loop with scores is running. If there are several thresholds, nothing says which one counted.
+    last = next((path for path in reversed(known) if path), "")
+    thresholds = {found for node in run.plan.sites if (found := _threshold(node)) is not None}
+    return list(known.get(last, {}).values()), thresholds.pop() if len(thresholds) == 1 else None
+
+
+def _threshold_in(path: str, activations: list[Activation]) -> float | None:
+    """The score that ends a running loop; None if there is none, and for a node that repeats by itself."""
+    for activation in reversed(activations):
+        if activation.parent is not None and loop_path(activation.address) == path:
+            nodes = (unit.node for unit in activation.scope.units if unit.node is not None)
+            return next((found for node in nodes if (found := _threshold(node)) is not None), None)
+    return None
+
+
+def _threshold(node: NodePlan) -> float | None:
+    """The score at which a `loop` node ends its loop; None if no score does."""
+    wanted = getattr(node.config, "exit_on_score", None) if node.kind.name == "loop" else None
+    return float(wanted) if wanted is not None and wanted > 0 else None
+
+
+def _active(run: Run) -> list[str]:
+    """The ids of nodes that work now; those that wait for a person do not."""
+    found: dict[str, None] = {}
+    for call in run.calls.values():
+        if not isinstance(call.command, Ask):
+            found[call.node.id] = None
+            if len(found) == SHOWN_NODES:
+                break
+    return list(found)
+
+
+def _question(run: Run, ask: Ask) -> dict[str, Any]:
+    """A question as lists show it: short, whatever a model has written."""
+    about = subject_of(ask, run.plan)
+    tool = about.get("tool")
+    return {
+        "address": ask.address,
+        "node_id": run.plan.sites[ask.site].id,
+        "prompt": str(about.get("prompt", ""))[:SHOWN_TEXT],
+        "tool": {"name": tool["name"], "arguments": _short(tool.get("arguments"))} if tool else None,
+    }
+
+
+def _short(arguments: Any) -> Any:
+    """The arguments of a tool call: the first few, with the beginnings of their texts."""
+    if not isinstance(arguments, dict):
+        return _short_value(arguments)
+    first = islice(arguments.items(), SHOWN_ARGUMENTS)
+    return {str(name)[:SHOWN_TEXT]: _short_value(value) for name, value in first}
+
+
+def _short_value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    return text[:SHOWN_TEXT]
 
 
 def loop_positions(run: Run, activations: list[Activation]) -> Iterator[LoopPosition]:
@@ -173,6 +261,9 @@ def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardSt
                 yield GuardState(name, budget.name, spent[name], allowed)
     if run.time_limit < NO_TIME_LIMIT:
         yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
+    if run.plan.breaker.detects_token_surges and run.guard_stats.expected is not None:
+        counted, most = surge_figures(run)
+        yield GuardState("tokens", "breaker", counted, round(most))
 
 
 def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:

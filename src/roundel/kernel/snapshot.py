@@ -34,7 +34,7 @@ Entries of the table: "l" list, "d" dict, "b" bytearray, "s" frozen struct, "m" 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -217,6 +217,11 @@ _MUTABLE: dict[str, type[Any]] = {
 }
 _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """Fields of a run that are only used during a step."""
+
+
+_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {("GuardStats", "scores"): dict}
+"""Fields of mutable objects that snapshots of earlier programs lack, with what creates their values. Only for
+fields that decide nothing: otherwise a run that is restored would differ from one that is replayed."""
 
 
 class SnapshotError(Exception):
@@ -479,7 +484,7 @@ def _saved_fields(controller_field: Any) -> list[str]:
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
     for name, fields in shapes.items():
         known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
-        if known != fields:
+        if [field for field in known if field in fields or (name, field) not in _ADDED_FIELDS] != fields:
             raise SnapshotError(f"it was made by another version: the fields of '{name}' have changed")
 
 
@@ -537,6 +542,9 @@ class _Thawer:
             for field, item in rest[1].items():
                 if field != controller_field:
                     setattr(value, field, self._value(item))
+            for (name, field), make in _ADDED_FIELDS.items():
+                if name == rest[0] and field not in rest[1]:
+                    setattr(value, field, make())
             if controller_field:
                 setattr(
                     value,

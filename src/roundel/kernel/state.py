@@ -11,7 +11,8 @@ journal.
 
 Only the kernel creates and changes these objects. They have `__slots__` because one is created for
 nearly every node that runs, and because the snapshot (snapshot.py) takes the fields of each class from
-them: a field that is added here is part of every later snapshot, and makes older ones unreadable.
+them: a field that is added here is part of every later snapshot, and makes older ones unreadable, unless
+snapshot.py says what it is in them (`_ADDED_FIELDS`).
 
 `ready_queue` and `held` contain pairs of an object and a number. A number >= 0 is a unit of an
 activation's scope; a negative number is one of the constants below, and names what may happen to the
@@ -549,7 +550,7 @@ _BEGINNING = stamp(0)
 
 
 class GuardStats:
-    """Measurements of a run that budgets and breaker rely on, and the newest score, for lists of runs."""
+    """Measurements of a run that budgets and breaker rely on, and the newest scores, for lists of runs."""
 
     __slots__ = (
         "aside",
@@ -559,6 +560,7 @@ class GuardStats:
         "last_unlock",
         "raised_caps",
         "score",
+        "scores",
         "surge_allowance",
         "surge_baseline",
         "unpriced_models",
@@ -582,6 +584,9 @@ class GuardStats:
         """Caps raised by unlocks, by the site of the loop's entry."""
         self.score: float | None = None
         """The newest score that a node returned or reported; it decides nothing."""
+        self.scores: dict[str, dict[str, float]] = {}
+        """The newest scores of the loops that had one last: for each loop, the last score of each of its
+        last rounds, by address (`lifecycle._record_score`). Bounded, since snapshots store it."""
         self.last_unlock = ""
         """The lock that was last unlocked without a change; a second one in a row is refused
         (unlock.py)."""

@@ -17,7 +17,7 @@ result depends on their timing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -173,6 +173,37 @@ def _fires(
         raise  # the journal is damaged, which is no failure of the condition
     except Exception as error:
         raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}", edge.index) from error
+
+
+class TriedEdge(NamedTuple):
+    """What an edge would do with a message. `try_edges` creates it."""
+
+    edge: EdgePlan
+    loops: int
+    """How many loops it leaves."""
+    fires: bool
+    error: str = ""
+    """Why this is not known: the condition or the processor failed, or is a function of the user."""
+
+
+def try_edges(execution: Execution, message: Message) -> list[TriedEdge]:
+    """Which edges of a node a message would take that leaves by no port. Sends nothing, records nothing, and
+    calls no function of users."""
+    found = []
+    for edge, loops in execution.unit.out:
+        fires, error = edge.port is None, ""
+        function = edge.condition_function or edge.processor_function
+        try:
+            if fires and edge.test is not None:
+                fires = edge.test(message, execution.activation.expression_values)
+            if fires and edge.carry and edge.process is not None:
+                fires = edge.process(copy_for_edge(edge, message)) is not None
+            if fires and function is not None:
+                fires, error = False, f"'{function}' is a Python function, which only the run calls"
+        except Exception as failure:
+            fires, error = False, str(failure) or type(failure).__name__
+        found.append(TriedEdge(edge, loops, fires, error))
+    return found
 
 
 def _passes(

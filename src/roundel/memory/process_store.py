@@ -96,6 +96,11 @@ class ProcessMemoryStore:
             )
             return [stored.entry for one in shelves for stored in self._live(one, now)]
 
+    async def page(self, group: str, now: float, limit: int, before: int = 0) -> list[MemoryEntry]:
+        entries = await self.entries(group, now)
+        found = (entry for entry in entries if not before or entry.id < before)
+        return heapq.nlargest(limit, found, key=lambda entry: entry.id)
+
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
         count = 0
         with self._lock:

@@ -90,6 +90,10 @@ class MemoryStore(Protocol):
     async def entries(self, group: str, now: float, shelf: str = "") -> list[MemoryEntry]:
         """All entries of a group, or of one of its shelves: by shelf, the newest first."""
 
+    async def page(self, group: str, now: float, limit: int, before: int = 0) -> list[MemoryEntry]:
+        """At most `limit` entries of a group, on all shelves, by id, the largest first. With `before`, only
+        those with a smaller id: the last id of a page continues the list."""
+
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
         """Deletes entries of a group, all of them if `ids` is None, with everything that was derived
         from them; returns how many there were. Entries of other groups stay."""

@@ -6,7 +6,7 @@ forecasts and scripted runs use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -70,6 +70,11 @@ def model_price(config: Config, profiles: Mapping[str, Profile]) -> Price | None
     """The price of the model of an agent, by its profile or by the table; None if it is not known."""
     profile = find_profile(config, profiles)
     return None if profile is None else Prices(profiles).known_price(*profile.provider_and_name)
+
+
+def pricing(profiles: Mapping[str, Profile]) -> Callable[[Node], Price | None]:
+    """The prices of agents, for a forecast."""
+    return lambda node: model_price(node.config, profiles) if isinstance(node.config, Config) else None
 
 
 def unpriced_models(config: Config, workflow: Workflow) -> tuple[str, ...]:

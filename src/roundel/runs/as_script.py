@@ -1,9 +1,9 @@
 """A stored run as a script: what models, tools and people answered, so that the run can be repeated offline.
 
 `ScriptRecorder` (llm/script.py) writes such a script while a run is executed. This module makes it of the
-journal afterwards, of any run, and with the answers of people and the results of all tools: whoever repeats
-a run that has ordered something does not want to order it again. The journal is replayed, since only the
-state of the run knows which command a fact answers.
+journal afterwards, of any run, and with the answers of people and the results of all tools: someone who
+repeats a run that has ordered something does not want to order it again. The journal is replayed, since only
+the state of the run knows which command a fact answers.
 
 Each reply has its address, so the script fits runs in which calls end in another order. What a script cannot
 have is left out:

@@ -3,9 +3,9 @@ gets the same run.
 
 The key is a document of the store that names the run (journal/documents.py). It is written before the run is
 created, under the condition that it does not exist, so of several starts with one key, in any number of
-processes, exactly one chooses the id of the run. A crash in between leaves a key whose run does not exist.
-Whoever repeats the start finds it and creates the run under the same id, and `Store.create` refuses all but
-one of those who try. So there is never a second run, and no run without a key that leads to it.
+processes, exactly one chooses the id of the run. A crash in between leaves a key whose run does not exist. A
+client that repeats the start finds it and creates the run under the same id, and `Store.create` refuses all
+but one of those who try. So there is never a second run, and no run without a key that leads to it.
 
 A key means nothing without its content: the document has a digest of everything that the start was given. A
 caller who uses a key again for something else made a mistake, and gets IdempotencyConflict instead of a run

@@ -96,6 +96,8 @@ def _seconds(event: Event) -> float:
     return datetime.fromisoformat(event.timestamp).timestamp()
 
 
+PAGE = 100
+"""Entries that are read at once, where only some of them may be of the wanted kind."""
 CANDIDATES = 200
 """Entries of each namespace that a search ranks."""
 Entries = list[MemoryEntry]
@@ -119,6 +121,19 @@ class Memory(StoreClient):
         name or path of another memory."""
         entries = await self._memories.entries(group, self._now())
         return [entry for entry in entries if not kind or _matches_kind(entry.shelf, kind)]
+
+    async def page(self, group: str, kind: str = "", *, before: int = 0, limit: int = 50) -> Entries:
+        """At most `limit` entries of a group by id, the largest first; with `before`, only those with a
+        smaller id. The store reads no more than it has to, also for a group with many entries."""
+        found: list[MemoryEntry] = []
+        while len(found) < limit:
+            size = max(limit, PAGE)
+            read = await self._memories.page(group, self._now(), size, before)
+            found += [entry for entry in read if not kind or _matches_kind(entry.shelf, kind)]
+            if len(read) < size:
+                break
+            before = read[-1].id
+        return found[:limit]
 
     async def search(self, group: str, text: str, kind: str = "", limit: int = 10) -> Entries:
         """The entries that share words with a text, the best first."""

@@ -1,21 +1,28 @@
-"""The rounds of a run as figures: score, tokens, cost, novelty and time, counted from its events.
+"""The rounds of a run as figures: score, tokens, cost, novelty, time and failures, counted from its events.
 
 Events are enough, so this works for running, finished and pruned runs alike, and needs no plan. An event
 counts for every round that its address is inside of: the figures of an outer round include those of
 inner loops.
+
+No event says that a round has ended. It has if its loop was left, if a round around it has ended, if the run
+is over, or if a later round has begun and none of its nodes is running: rounds may run in parallel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
+from itertools import count
 from statistics import fmean
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from roundel.kernel.events import Event
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.workflow.limits import dollars, picodollars
+
+RoundStatus = Literal["running", "completed", "failed", "stopped"]
 
 
 class Round(Struct, frozen=True):
@@ -38,6 +45,17 @@ class Round(Struct, frozen=True):
     """How long it took."""
     outputs: dict[str, str] = {}
     """What the nodes of the round returned, by address, without those of loops inside it."""
+    started: str = ""
+    """When it began."""
+    ended: str | None = None
+    """When it ended; None if it is running."""
+    status: RoundStatus = "completed"
+    """`stopped` if the run ended before the round did, and nothing in the round failed."""
+    failures: int = 0
+    """How often nodes in it failed, without failures that an error edge took."""
+    lane: int = 0
+    """The place beside other rounds of its loop that ran at the same time, from 0; always 0 for rounds that
+    ran one after the other."""
 
 
 class LoopRounds(Struct, frozen=True):
@@ -53,7 +71,7 @@ class LoopRounds(Struct, frozen=True):
 
 def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list[LoopRounds]:
     """Each loop with its rounds; `speakers` are the ids of agents and of people."""
-    tally = _RoundTally(speakers)
+    tally = RoundTally(speakers)
     for event in events:
         tally.add(event)
     return tally.loops()
@@ -62,10 +80,23 @@ def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list
 class _OpenRound:
     """A round whose figures are being added up."""
 
-    def __init__(self, address: str, number: int, started: float) -> None:
+    def __init__(self, address: str, number: int, began: str, lane: int) -> None:
         self.address = address
         self.number = number
-        self.started = self.ended = started
+        self.began = self.last_event = began
+        self.started = self.ended = _seconds(began)
+        self.lane = lane
+        self.left = False
+        """Its loop was left."""
+        self.has_successor = False
+        """A later round of its loop has begun."""
+        self.has_nodes = False
+        """One of its nodes has started: rounds that run in parallel begin before their nodes."""
+        self.running: set[str] = set()
+        """The addresses of its nodes that are running."""
+        self.failed: set[str] = set()
+        """The addresses of its nodes that have failed, and did not run again."""
+        self.failures = 0
         self.score: float | None = None
         self.tokens = 0
         self.cost = 0  # in picodollars: sums of floats would depend on their order
@@ -76,35 +107,96 @@ class _OpenRound:
         self.texts: dict[str, str] = {}
         """What nodes returned whose innermost round it is, by address."""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all of its nodes that have started are finished."""
+        return self.has_nodes and not self.running
 
-class _RoundTally:
-    """Adds events up, in one pass."""
+    def note_state(self, address: str, data: dict[str, Any]) -> None:
+        """Follows the state of one of its nodes."""
+        status = data.get("status")
+        self.has_nodes = True
+        if status == "running":
+            self.running.add(address)
+            self.failed.discard(address)
+            return
+        self.running.discard(address)
+        if status == "completed" and self.failed:
+            # A node that has completed caught what failed inside of it.
+            inside = tuple(f"{start}{mark}" for start in _addresses_inside(address) for mark in "[/#")
+            self.failed = {other for other in self.failed if not other.startswith(inside)}
+        elif status == "failed" and not data.get("handled"):
+            self.failed.add(address)
+            self.failures += 1
+
+
+class RoundTally:
+    """Adds events up, in one pass. More may be added after the loops were read."""
 
     def __init__(self, speakers: Collection[str]) -> None:
         self._speakers = frozenset(speakers)
         self._loops: dict[str, list[_OpenRound]] = {}
         self._reasons: dict[str, str] = {}
         self._rounds: dict[str, _OpenRound] = {}
+        self._unfinished: dict[str, list[_OpenRound]] = {}
+        """The rounds of each loop that may still be running, by what their addresses begin with."""
+        self._over = ""
+        """The status with which the run ended; empty if it is not over."""
+        self._novelties: dict[tuple[str, ...], float] = {}
+        """The novelty of texts, each after those before it: comparing them takes longest by far, and outer
+        loops and later calls of `loops` compare the same ones again."""
 
     def add(self, event: Event) -> None:
         """Counts an event for its rounds. A round has no event for its end: it lasts until its last
         event."""
         address, now = event.address or "", _seconds(event.timestamp)
         if event.event == "loop_round":
-            started = _OpenRound(address, event.data["round"], now)
-            self._rounds[address] = started
-            self._loops.setdefault(event.data["loop"], []).append(started)
+            self._begin(event, address)
         elif event.event == "loop_exit":
             self._reasons[event.data["loop"]] = event.data["reason"]
+            self._leave(address)
+        elif event.event in ("run_finished", "run_state_change"):  # a retry changes the state of a run again
+            self._over = event.data["status"] if event.event == "run_finished" else ""
         around = list(self._rounds_around(address))
         if around and event.event == "node_state_change" and event.data.get("output"):
             around[-1].texts[address] = event.data["output"]
         for open_round in around:
-            open_round.ended = now
+            open_round.ended, open_round.last_event = now, event.timestamp
             if event.event == "token_usage":
                 _count_tokens(open_round, event)
             elif event.event == "node_state_change":
                 self._note(open_round, event)
+                open_round.note_state(address, event.data)
+
+    def _begin(self, event: Event, address: str) -> None:
+        stem = address[: address.rfind("[") + 1]
+        unfinished = [one for one in self._unfinished.get(stem, ()) if not one.is_done]
+        for one in self._unfinished.get(stem, ()):
+            one.has_successor = True
+        taken = {one.lane for one in unfinished}
+        lane = next(lane for lane in count() if lane not in taken)
+        begun = _OpenRound(address, event.data["round"], event.timestamp, lane)
+        self._unfinished[stem] = [*unfinished, begun]
+        self._rounds[address] = begun
+        self._loops.setdefault(event.data["loop"], []).append(begun)
+
+    def _leave(self, address: str) -> None:
+        """Ends the rounds of a loop. A free loop is left at the address of its last round, a node that
+        repeats by itself at its own."""
+        stems = [address[: address.rfind("[") + 1]] if address.endswith("]") else _addresses_inside(address)
+        for stem in stems:
+            for one in self._unfinished.pop(stem if stem.endswith("[") else f"{stem}[", ()):
+                one.left = True
+
+    def _status(self, one: _OpenRound) -> RoundStatus:
+        around = list(self._rounds_around(one.address))
+        if any(each.left or (each.has_successor and each.is_done) for each in around):
+            return "failed" if one.failed else "completed"
+        if not self._over:
+            return "running"
+        if one.failed:
+            return "failed"
+        return "completed" if self._over == "completed" else "stopped"
 
     def _rounds_around(self, address: str) -> Iterator[_OpenRound]:
         """The rounds that contain an address, from the outermost on: each `]` ends the address of
@@ -129,11 +221,51 @@ class _RoundTally:
             if event.node_id in self._speakers:
                 open_round.statements.append(statements)
 
-    def loops(self) -> list[LoopRounds]:
+    def loops(self, only: str = "") -> list[LoopRounds]:
+        """Each loop with its rounds so far, or only that with a name."""
         return [
-            LoopRounds(name, tuple(_finished(rounds)), self._reasons.get(name, ""))
+            LoopRounds(name, tuple(self._finished(rounds)), self._reasons.get(name, ""))
             for name, rounds in self._loops.items()
+            if only in ("", name)
         ]
+
+    def _finished(self, rounds: list[_OpenRound]) -> Iterator[Round]:
+        # Decided for the whole loop: otherwise the measure would change from round to round.
+        spoken = any(open_round.statements for open_round in rounds)
+        earlier: dict[str, list[str]] = {}
+        for open_round in rounds:
+            status = self._status(open_round)
+            statements = open_round.statements if spoken else open_round.outputs
+            yield Round(
+                open_round.address,
+                open_round.number,
+                open_round.score,
+                open_round.tokens,
+                dollars(open_round.cost) if open_round.priced else None,
+                self._novelty(statements, earlier),
+                open_round.ended - open_round.started,
+                open_round.texts,
+                open_round.began,
+                open_round.last_event if status != "running" else None,
+                status,
+                open_round.failures,
+                open_round.lane,
+            )
+
+    def _novelty(self, statements: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
+        """How new the statements are, each compared with what the same speaker wrote in earlier rounds. Only
+        the last MOST_EARLIER are compared, as the breaker does."""
+        values = []
+        for speaker, text in statements:
+            before = earlier.setdefault(speaker, [])
+            key = (text, *before)
+            value = self._novelties.get(key)
+            if value is None:
+                value = self._novelties[key] = novelty(text, before)
+            values.append(value)
+            before.append(text)
+            del before[:-MOST_EARLIER]
+        return fmean(values) if values else None
 
 
 def _count_tokens(open_round: _OpenRound, event: Event) -> None:
@@ -145,34 +277,11 @@ def _count_tokens(open_round: _OpenRound, event: Event) -> None:
         open_round.priced = True
 
 
-def _finished(rounds: list[_OpenRound]) -> Iterator[Round]:
-    # Decided for the whole loop: otherwise the measure would change from round to round.
-    spoken = any(open_round.statements for open_round in rounds)
-    earlier: dict[str, list[str]] = {}
-    for open_round in rounds:
-        statements = open_round.statements if spoken else open_round.outputs
-        yield Round(
-            open_round.address,
-            open_round.number,
-            open_round.score,
-            open_round.tokens,
-            dollars(open_round.cost) if open_round.priced else None,
-            _novelty(statements, earlier),
-            open_round.ended - open_round.started,
-            open_round.texts,
-        )
-
-
-def _novelty(statements: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
-    """How new the statements are, each compared with what the same speaker wrote in earlier rounds. Only
-    the last MOST_EARLIER are compared, as the breaker does."""
-    values = []
-    for speaker, text in statements:
-        before = earlier.setdefault(speaker, [])
-        values.append(novelty(text, before))
-        before.append(text)
-        del before[:-MOST_EARLIER]
-    return fmean(values) if values else None
+def _addresses_inside(address: str) -> tuple[str, ...]:
+    """What the addresses of rounds and nodes inside of a node begin with: a round of a node in a round is
+    written with a dot, as in `Writer[2].Each[1]`."""
+    around, slash, label = address.rpartition("/")
+    return (address, f"{around}.{label}") if slash else (address,)
 
 
 def _seconds(timestamp: str) -> float:

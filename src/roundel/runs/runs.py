@@ -51,7 +51,7 @@ from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
-from roundel.runs.store_feed import StoreFeed
+from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import with_group
@@ -473,12 +473,13 @@ class Runs:
         groups: Sequence[str] | None = None,
         text: str = "",
         before: int = 0,
+        since: float = 0,
     ) -> Rows:
         """The rows of runs, the newest first: those with a `status`, or any of `statuses`; of the workflow
         `name`; of any of `groups` (None: all); with a `text` in the id, the name or the input; with a smaller
-        `number` than `before`, which continues a list."""
+        `number` than `before`, which continues a list; created after the time `since`."""
         return await self.store.rows(
-            limit, status, statuses=statuses, name=name, groups=groups, text=text, before=before
+            limit, status, statuses=statuses, name=name, groups=groups, text=text, before=before, since=since
         )
 
     async def row(self, run_id: str) -> RunRow:
@@ -501,13 +502,18 @@ class Runs:
             yield event
 
     async def follow_all(
-        self, *, after: int = 0, groups: Sequence[str] | None = None, live: bool = True
+        self,
+        *,
+        after: int = 0,
+        groups: Sequence[str] | None = None,
+        live: bool = True,
+        pool: ReplayPool | None = None,
     ) -> AsyncIterator[tuple[int, Events]]:
         """The events of all runs, or of those of some groups, in commit order: those of each append together,
         with its position in the store. A reader who continues after the last position that it has handled
         misses nothing, and gets nothing twice. If `live`, more come as any process commits them, without an
-        end."""
-        async for batch in StoreFeed(self.store, groups).follow(after, live=live):
+        end. Readers that share a `pool` use together no more memory than one."""
+        async for batch in StoreFeed(self.store, groups, pool).follow(after, live=live):
             yield batch
 
     async def position(self) -> int:

@@ -1,9 +1,10 @@
 """The events of all runs of a store, in commit order, for as long as somebody reads.
 
-Events are not stored: they are made by replaying the facts of each run. A feed reads the appends of the
-whole store by their positions (journal/store.py), and has a replay of each run that was appended to lately.
-So an append costs a reader the replay of its own facts, whichever of the runs it belongs to. The number of
-replays is bounded; one that was dropped is made again from the last snapshot before the append.
+Events are not stored: they are made by replaying the facts of each run. A feed reads the appends of the whole
+store by their positions (journal/store.py), and has a replay of each run that was appended to lately. So an
+append costs a reader the replay of its own facts, whichever of the runs it belongs to. The replays are in a
+`ReplayPool` of bounded size, which several feeds may share; one that was dropped is made again from the last
+snapshot before the append.
 
 *Batches.* One append may cause several events, and a position belongs to the append. So a feed gives all
 events of an append together with its position: a reader who has handled a batch and continues after its
@@ -30,7 +31,7 @@ from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 
 MAX_REPLAYS = 200
-"""How many runs a feed follows at a time before it drops the replay of the one that was quiet for longest."""
+"""How many replays a pool has before it drops the one that was not used for longest."""
 MAX_GROUPS = 10_000
 """How many runs a feed remembers the groups of."""
 PAGE = 100
@@ -48,17 +49,37 @@ class RunReplay(Struct):
     """How many facts were applied."""
 
 
+class ReplayPool:
+    """The replays of one or more feeds. Each feed has its own, since each is somewhere else in a run."""
+
+    def __init__(self, size: int = MAX_REPLAYS) -> None:
+        self._size = size
+        self._replays: dict[tuple[object, str], RunReplay] = {}
+        """By feed and run, the one that was used last at the end."""
+
+    def __len__(self) -> int:
+        return len(self._replays)
+
+    def take(self, feed: object, run_id: str) -> RunReplay | None:
+        return self._replays.pop((feed, run_id), None)
+
+    def keep(self, feed: object, run_id: str, replay: RunReplay) -> None:
+        self._replays[feed, run_id] = replay
+        while len(self._replays) > self._size:
+            del self._replays[next(iter(self._replays))]
+
+
 class StoreFeed:
     """One reader of all runs of a store, or of those of some groups. Created by `Runs.follow_all`."""
 
     def __init__(
-        self, store: Store, groups: Collection[str] | None = None, max_replays: int = MAX_REPLAYS
+        self, store: Store, groups: Collection[str] | None = None, pool: ReplayPool | None = None
     ) -> None:
         self._store = store
         self._wanted_groups = None if groups is None else frozenset(groups)
-        self._max_replays = max_replays
-        self._replays: dict[str, RunReplay] = {}
-        """By run, the one that was used last at the end."""
+        self._pool = pool if pool is not None else ReplayPool()
+        self._key = object()
+        """Stands for this feed in the pool, which must not keep it alive."""
         self._groups: dict[str, str] = {}
         """The groups of runs, which never change."""
         self._unreadable: set[str] = set()
@@ -93,7 +114,7 @@ class StoreFeed:
                 if await self._is_wanted(run_id):
                     batches += await self._read_run(run_id, appends)
             except StoreError as error:
-                self._replays.pop(run_id, None)
+                self._pool.take(self._key, run_id)
                 await self._check_readable(run_id, error)
         return sorted(batches, key=lambda batch: batch[0])
 
@@ -111,18 +132,16 @@ class StoreFeed:
         entries = await self._store.entries_at(run_id, numbers)
         batches: list[EventBatch] = []
         for append in appends:
-            known = self._replays.pop(run_id, None)
+            known = self._pool.take(self._key, run_id)
             if known is None or known.facts != append.first:
                 known = await self._rebuild(run_id, append.first)
             own = [entries[append.first + at] for at in range(append.count)]
             events = [event for _, made in known.replay.apply(own, append.first) for event in made]
             known.facts += append.count
             if not known.replay.state.over:  # if it is retried, it is rebuilt
-                self._replays[run_id] = known
+                self._pool.keep(self._key, run_id, known)
             if events:
                 batches.append((append.position, events))
-        while len(self._replays) > self._max_replays:
-            del self._replays[next(iter(self._replays))]
         return batches
 
     async def _rebuild(self, run_id: str, facts: int) -> RunReplay:
