@@ -12,7 +12,7 @@ from rich.console import Console
 
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Rect, Region
-from roundel.drawing.layout import MEASURES, title_width
+from roundel.drawing.layout import MEASURES, title_height, title_width
 from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
 from roundel.nodes import TYPES
@@ -120,9 +120,9 @@ def assert_tidy(drawing: Drawing) -> None:
 def title_box(drawing: Drawing, region: Region) -> Rect:
     """Where the words at the top of a frame stand; they lie inside it."""
     m, lines = MEASURES[drawing.density], (region.title, *region.captions)
-    top, width = region.box.y + m.pad - 4, title_width(lines, m)
+    top, width = region.box.y + m.pad - 4, title_width(lines, m, region.repeats)
     assert region.box.x < region.title_x and region.title_x + width < region.box.right
-    return Rect(region.title_x, top, width, m.title_line * len(lines))
+    return Rect(region.title_x, top, width, title_height(lines, m, region.repeats))
 
 
 def parents(drawing: Drawing) -> dict[str, set[str]]:

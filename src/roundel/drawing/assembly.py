@@ -14,6 +14,7 @@ from roundel.drawing.drawing import Density, Drawing, DrawnEdge, DrawnNode, Labe
 from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import MEASURES, Frame, Layout
 from roundel.drawing.nesting import Group, GroupPart, Problems, nest
+from roundel.drawing.positions import move
 from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
 from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
@@ -70,10 +71,12 @@ class _Assembly:
         self.nodes: list[DrawnNode] = []
         self.marks: list[Mark] = []
         self.edges: list[DrawnEdge] = []
+        self.positions: dict[str, tuple[float, float]] = {}
+        """Where the user has put nodes, by key."""
 
     def drawing(self, frame: Frame) -> Drawing:
         self._add_graph(frame, "", "", 0)
-        return Drawing(
+        drawing = Drawing(
             density=self.density,
             width=_round(frame.width),
             height=_round(frame.height),
@@ -85,6 +88,7 @@ class _Assembly:
             edges=tuple(self.edges),
             problems=tuple(self.problems.general),
         )
+        return move(drawing, self.positions, self.measures)
 
     def _key(self, wanted: str) -> str:
         """A unique key: a file with errors may use an id twice, and bodies of a node may share ids.
@@ -171,7 +175,7 @@ class _Assembly:
                 id=shown,
                 type=self.labels.line(node.kind.name),
                 guard=node.kind.guard,
-                label=fit(shown, m.id_size, room, bold=True),
+                label=fit(shown, m.id_size, room - m.count, bold=True),
                 caption=fit(self.labels.node(node), m.type_size, room),
                 box=box,
                 start=group.starts(node),
@@ -182,6 +186,8 @@ class _Assembly:
                 problems=problems,
             )
         )
+        if len(node.node.position) == 2:
+            self.positions[key] = node.node.position[0], node.node.position[1]
         if row is None:
             return
         self.regions.append(

@@ -42,6 +42,8 @@ class DensityMeasures(Struct, frozen=True, kw_only=True):
     """The minimum, the maximum and the step: few different widths look calmer than many."""
     node_text: float
     """How much wider a node is than its text: the icon and its margins."""
+    count: float
+    """The space after the id of a node, in which a page counts how often the node has run."""
     icon: float
     """The side of the square around the icon."""
     id_size: float
@@ -49,6 +51,10 @@ class DensityMeasures(Struct, frozen=True, kw_only=True):
     title_line: float
     title_width: float
     """Longer titles are cut, unless the frame is wide enough anyway."""
+    rounds_line: float
+    """The space below the title of a frame that repeats, in which a page shows its rounds."""
+    rounds_width: float
+    """The space after the title of a frame that repeats, in which a page counts its rounds."""
     label_size: float
     label_line: float
     label_width: float
@@ -75,6 +81,8 @@ class DensityMeasures(Struct, frozen=True, kw_only=True):
     """The space between the rightmost part and the lanes."""
     abreast: int
     """How many bodies of a node are in one row."""
+    position_scale: tuple[float, float]
+    """How much larger than a compact drawing: positions in files are those of compact ones."""
 
     def text_height(self, lines: int) -> float:
         return lines * self.label_line + (self.label_line - self.label_size) * 2 if lines else 0
@@ -86,11 +94,14 @@ MEASURES: dict[Density, DensityMeasures] = {
         node_height=46,
         node_widths=(120, 240, 24),
         node_text=58,
+        count=0,
         icon=28,
         id_size=13,
         type_size=11,
         title_line=20,
         title_width=1000,
+        rounds_line=0,
+        rounds_width=0,
         label_size=11,
         label_line=14,
         label_width=140,
@@ -108,18 +119,22 @@ MEASURES: dict[Density, DensityMeasures] = {
         lane=8,
         lane_gap=10,
         abreast=4,
+        position_scale=(1.15, 1.4),
     ),
     # For a pane of about 440 pixels beside other panes.
     "compact": DensityMeasures(
         pad=12,
-        node_height=38,
-        node_widths=(96, 176, 16),
-        node_text=44,
-        icon=22,
+        node_height=40,
+        node_widths=(136, 184, 16),
+        node_text=46,
+        count=24,
+        icon=24,
         id_size=12,
         type_size=10.5,
         title_line=16,
         title_width=240,
+        rounds_line=12,
+        rounds_width=128,
         label_size=10.5,
         label_line=13,
         label_width=96,
@@ -137,6 +152,7 @@ MEASURES: dict[Density, DensityMeasures] = {
         lane=6,
         lane_gap=6,
         abreast=2,
+        position_scale=(1, 1),
     ),
 }
 
@@ -207,7 +223,7 @@ class Frame:
         if part.node is None:
             return m.start if part.members[0] == START else m.vote
         texts = (
-            text_width(self.labels.line(part.node.id), m.id_size, bold=True),
+            text_width(self.labels.line(part.node.id), m.id_size, bold=True) + m.count,
             text_width(self.labels.node(part.node), m.type_size),
         )
         # Wider in whole steps, and cut with an ellipsis beyond the maximum.
@@ -247,6 +263,7 @@ class BodyRow:
 
     title: tuple[str, ...]
     frames: list[Frame]
+    repeats: bool
     measures: DensityMeasures
     width: float = 0
     height: float = 0
@@ -254,17 +271,20 @@ class BodyRow:
     def __post_init__(self) -> None:
         m = self.measures
         self.title = fit_title(self.title, m, self._widest() - 2 * m.pad)
-        self.width = max(self._widest(), title_width(self.title, m) + 2 * m.pad)
-        self.height = m.title_line * len(self.title) + sum(_height(line) for line in self._lines())
+        self.width = max(self._widest(), title_width(self.title, m, self.repeats) + 2 * m.pad)
+        self.height = self._title_height() + sum(_height(line) for line in self._lines())
 
     def shift(self, x: float, y: float) -> None:
-        y += self.measures.title_line * len(self.title)
+        y += self._title_height()
         for line in self._lines():
             at = x + (self.width - self._widest()) / 2
             for frame in line:
                 frame.shift(at, y)
                 at += frame.width
             y += _height(line)
+
+    def _title_height(self) -> float:
+        return title_height(self.title, self.measures, self.repeats)
 
     def _widest(self) -> float:
         return max((sum(frame.width for frame in line) for line in self._lines()), default=0)
@@ -287,13 +307,19 @@ def fit_title(title: tuple[str, ...], m: DensityMeasures, room: float) -> tuple[
     )
 
 
-def title_width(title: tuple[str, ...], m: DensityMeasures) -> float:
+def title_width(title: tuple[str, ...], m: DensityMeasures, repeats: bool) -> float:
     """The width of a title, whose first line is an id and whose other lines are captions."""
-    sizes = (
+    sizes = [
         text_width(line, m.type_size if number else m.id_size, not number)
         for number, line in enumerate(title)
-    )
+    ]
+    if sizes and repeats:
+        sizes[0] += m.rounds_width
     return max(sizes, default=0)
+
+
+def title_height(title: tuple[str, ...], m: DensityMeasures, repeats: bool) -> float:
+    return m.title_line * len(title) + (m.rounds_line if repeats else 0)
 
 
 STRAIGHT = 0.5
@@ -328,7 +354,7 @@ class Layout:
             elif part.node is not None and part.bodies:
                 words = (self.labels.line(part.node.id), *self.labels.container(part.node))
                 bodies = [self.frame(body) for body in part.bodies]
-                frame.rows[part] = BodyRow(words, bodies, self.measures)
+                frame.rows[part] = BodyRow(words, bodies, part.node.kind.loops, self.measures)
         _add_cells(frame, parts)
         upwards = _add_strands(frame)
         arrange(frame.ranks, frame.links)
@@ -452,7 +478,7 @@ def _stack(frame: Frame) -> None:
     leaving = _by_rank(frame, sources, 1)
     arriving = _by_rank(frame, targets, -1)
     bends = _bends(frame)
-    at = m.pad + m.title_line * len(frame.title)
+    at = m.pad + title_height(frame.title, m, frame.group.entry is not None)
     for rank, items in enumerate(frame.ranks):
         if rank % 2 == 0:
             tracks = leaving.get(rank, []), arriving.get(rank, [])
@@ -511,7 +537,7 @@ def _bends(frame: Frame) -> list[float]:
 
 def _finish_frame(frame: Frame) -> None:
     """Notes where connectors cross the border, and makes space for the title beside them."""
-    pad = frame.measures.pad
+    pad, repeats = frame.measures.pad, frame.group.entry is not None
     for connector in frame.wiring.ins.get(frame.group, ()):
         frame.ins[connector] = pad + frame.strands[connector][0].x
     for connector in frame.wiring.outs.get(frame.group, ()):
@@ -519,9 +545,9 @@ def _finish_frame(frame: Frame) -> None:
     frame.title = fit_title(frame.title, frame.measures, frame.width - 2 * pad)
     # Edges enter at the top, where the title is. If they would cross it, it moves to their right.
     crossed = frame.ins.values()
-    if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
+    if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures, repeats):
         frame.title_x = max(crossed) + 12
         frame.title = fit_title(frame.title, frame.measures, frame.width - frame.title_x - pad)
     # A title may still be wider than the parts; then the frame grows, and not the space between them.
-    wide = title_width(frame.title, frame.measures)
+    wide = title_width(frame.title, frame.measures, repeats)
     frame.width = max(frame.width, frame.title_x + wide + pad)

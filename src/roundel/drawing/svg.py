@@ -1,4 +1,4 @@
-"""A drawing as an SVG file that needs nothing else, and follows the reader's light or dark scheme.
+"""A drawing as an SVG file that needs nothing else, in the reader's scheme, light or dark, or in a given one.
 
 It is made from the `Drawing` alone: no layout happens here, so a picture and the JSON of the same
 workflow agree. Colours for both schemes are in the style sheet of the file. All text is escaped, and
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 from string import Template
+from typing import Literal
 
 from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
 from roundel.drawing.layout import MEASURES, DensityMeasures
@@ -18,6 +19,8 @@ from roundel.drawing.text import visible
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.node_type import ERROR_PORT
 
+Scheme = Literal["auto", "light", "dark"]
+"""`auto` is the one that the reader prefers."""
 OTHER = "other"
 KINDS = ("agent", "human", "python", "literal", "passthrough", "subgraph", "guard")
 
@@ -130,8 +133,10 @@ FAULT_RULES = {
 same."""
 
 
-def stylesheet(rules: Mapping[str, str] = RULES) -> str:
-    """The rules twice: for the light scheme, and for the dark one if the reader prefers it."""
+def stylesheet(rules: Mapping[str, str] = RULES, scheme: Scheme = "auto") -> str:
+    """The rules for one scheme; or for the light one, and for the dark one if the reader prefers it."""
+    if scheme != "auto":
+        return _sheet(rules, _DARK if scheme == "dark" else _LIGHT)
     return f"{_sheet(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(rules, _DARK)}}}\n"
 
 
@@ -155,16 +160,16 @@ BADGE = 7.5
 """The radius of the mark on something with an error."""
 
 
-def svg(drawing: Drawing) -> str:
-    return "\n".join(_Picture(drawing).lines())
+def svg(drawing: Drawing, scheme: Scheme = "auto") -> str:
+    return "\n".join(_Picture(drawing, scheme).lines())
 
 
 class _Picture:
     """Writes one file. The order of the elements is the order of painting: regions, edges, labels,
     nodes."""
 
-    def __init__(self, drawing: Drawing) -> None:
-        self.drawing = drawing
+    def __init__(self, drawing: Drawing, scheme: Scheme) -> None:
+        self.drawing, self.scheme = drawing, scheme
         self.m: DensityMeasures = MEASURES[drawing.density]
         shown = [node.problems for node in drawing.nodes] + [edge.problems for edge in drawing.edges]
         self.faulty = any(map(has_error, [*shown, *(region.problems for region in drawing.regions)]))
@@ -184,7 +189,7 @@ class _Picture:
             *([FAULT] if self.faulty else []),
         )
         yield f"<title>{escape(drawing.title)}</title>"
-        yield f"<style>{stylesheet(self._rules())}</style>"
+        yield f"<style>{stylesheet(self._rules(), self.scheme)}</style>"
         yield f"<defs>{''.join(_arrow_head(kind) for kind in kinds)}</defs>"
         yield f'<rect class="page" {size} rx="12"/>'
         yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)

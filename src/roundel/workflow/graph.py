@@ -434,6 +434,9 @@ class Edge(Struct, frozen=True, omit_defaults=True):
         return f"{self.source} → {self.target}" + (f" ({self.port})" if self.port else "")
 
 
+Coordinate = Annotated[float, Meta(ge=0, le=100_000)]
+
+
 class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
     """The keys of a node in a file, whatever its type. `config` is read later, by the struct of the
     type."""
@@ -447,6 +450,7 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
     retry: Retry | None = None
     timeout: Seconds | None = None
     log_output: bool = True
+    position: tuple[Coordinate, ...] = ()
     input: Any = None
     output: Any = None
 
@@ -516,6 +520,17 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                     en=("Show the output", "Whether the events of the node contain its output."),
                     zh=("显示输出", "节点的事件中是否包含它的输出内容。"),
                 ),
+                "position": Field(
+                    en=(
+                        "Position",
+                        "Where drawings show the node, as `[x, y]`; the layout decides if not set. The "
+                        "editor writes it when a node is moved.",
+                    ),
+                    zh=(
+                        "位置",
+                        "节点在图中的位置，写作 `[x, y]`；未设置时由自动布局决定。在编辑器中移动节点后写入。",
+                    ),
+                ),
                 "input": Field(
                     en=("Input", "No effect in this version, with a warning."),
                     zh=("输入", "在当前版本中无效，并给出警告。"),
@@ -531,6 +546,11 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
 
     def __check__(self, at: Located, report: Report) -> bool:
         warn_without_effect(self, ("input", "output"), at, report)
+        if len(self.position) not in (0, 2):
+            assert isinstance(at.value, dict)
+            message = f"the position of {_describe_node(at)} has {len(self.position)} numbers, and not two"
+            report.error("bad-position", message, at.value["position"], "write it as [x, y]")
+            return False
         return True
 
 
@@ -550,6 +570,8 @@ class Node(Struct, frozen=True, omit_defaults=True):
     retry: Retry | None = None
     timeout: float | None = None
     log_output: bool = True
+    position: tuple[float, ...] = ()
+    """Where the user has put it in drawings: x and y; empty if the layout decides."""
     at: SourceLocation = SourceLocation()
 
     @staticmethod
@@ -597,6 +619,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
             envelope.retry,
             envelope.timeout,
             envelope.log_output,
+            envelope.position,
             SourceLocation(reader.report.file, at.line, at.column),
         )
 

@@ -52,11 +52,12 @@ def make_placeholder(
     known: NodeType | None,
     inside: Iterable[Node | GraphDefinition],
     at: SourceLocation,
+    position: tuple[float, ...] = (),
 ) -> Node:
     """Creates a placeholder for a node that could not be read. `known` is its type, if that exists, so
     that the plan and the drawing still treat it as a loop or a guard."""
     config = PlaceholderConfig(tuple(_as_body(held) for held in inside))
-    return Node(name, type_, config, _placeholder_type(type_, known), at=at)
+    return Node(name, type_, config, _placeholder_type(type_, known), position=position, at=at)
 
 
 def make_missing_node(name: str) -> Node:
@@ -108,6 +109,13 @@ def get_text(at: Located, key: str) -> str | None:
     `7`."""
     place = at.value.get(key) if isinstance(at.value, dict) else None
     return None if place is None else get_scalar_text(place)
+
+
+def _get_position(at: Located) -> tuple[float, ...]:
+    """The position of a node that could not be read, so that it stays where it is while it is edited."""
+    place = at.value.get("position") if isinstance(at.value, dict) else None
+    numbers = [item.value for item in _as_list(place) if isinstance(item.value, (int, float))]
+    return tuple(numbers) if len(numbers) == 2 and all(0 <= number <= 100_000 for number in numbers) else ()
 
 
 def get_scalar_text(at: Located) -> str | None:
@@ -217,7 +225,8 @@ class GraphReader(NodeReader):
         except ModuleError:
             known = None  # `node_type` has reported it.
         place = SourceLocation(self.report.file, at.line, at.column)
-        return make_placeholder(get_text(at, "id") or UNNAMED, type_, known, inside, place)
+        name = get_text(at, "id") or UNNAMED
+        return make_placeholder(name, type_, known, inside, place, _get_position(at))
 
     def _build_draft(
         self, at: Located, settings: Any, nodes: list[Node], edges: list[Edge]
