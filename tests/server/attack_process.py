@@ -46,6 +46,7 @@ async def send(client: httpx2.AsyncClient, sent: list[str], name: str) -> list[t
     for number, text in enumerate(sent):
         await note("check", await client.post("/api/v1/check", json={"text": text}))
         await note("forecast", await client.post("/api/v1/forecast", json={"text": text}))
+        await note("picture", await client.post("/api/v1/picture", json={"text": text}))
         saved = {"if-none-match": "*"}
         path = f"/api/v1/workflows/{name}{number}"
         await note("save", await client.put(path, json={"text": text}, headers=saved))

@@ -123,6 +123,6 @@ async def start_server(
     )
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode()
-    found = re.search(r"(http://\S+)/login\?code=(\S+)", line)
+    found = re.search(r"(https?://\S+)/login\?code=(\S+)", line)
     assert found is not None, f"it printed {line!r}"
     return ServerProcess(process, found[1], found[2])

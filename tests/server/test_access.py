@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from roundel.kernel.events import stamp
 from roundel.server.identity import ROLES, SESSION_SECONDS
+from roundel.server.routes import access
 from roundel.server.sign_in import MAX_ADDRESSES, MAX_FAILURES, WINDOW_SECONDS, FailureLimiter
 from tests.server.api import BASE, Server, serving
 
@@ -220,6 +222,41 @@ def test_tokens_are_created_listed_and_revoked() -> None:
         assert created["secret"].rpartition("_")[2] not in str(stored)
 
     story(work)
+
+
+def test_the_audit_log_is_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+
+    async def work(server: Server) -> None:
+        admin, other = await server.client("admin"), await server.client("admin", name="ada")
+        for number in range(7):
+            caller = other if number % 3 == 0 else admin
+            await caller.post("/api/v1/tokens", json={"name": f"t{number}", "role": "viewer"})
+            clock.now += 10
+
+        async def named(**query: Any) -> list[str]:
+            found: list[dict[str, Any]] = []
+            cursor: str | None = ""
+            while cursor is not None:
+                answer = await admin.get("/api/v1/audit", params={**query, "cursor": cursor})
+                assert answer.status_code == 200, answer.text
+                found += answer.json()["entries"]
+                cursor = answer.json()["next"]
+            return [one["subject"] for one in found if one["action"] == "token.create"]
+
+        everything = [f"t{number}" for number in reversed(range(7))]
+        assert await named() == everything
+        assert await named(by="ada", limit=2) == ["t6", "t3", "t0"]
+        assert await named(by="nobody") == []
+        assert await named(action="token.create", limit=3) == everything
+        assert await named(action="token.revoke") == []
+        assert await named(subject="t4") == ["t4"]
+        assert await named(since=stamp(clock.now - 25)) == ["t6", "t5"]
+        # One request does not read the whole log.
+        monkeypatch.setattr(access, "AUDIT_PAGES", 1)
+        assert await named(by="ada", limit=1) == ["t6", "t3", "t0"]
+
+    story(work, clock=clock)
 
 
 def test_lists_have_pages() -> None:

@@ -115,9 +115,10 @@ def test_texts_import_start_and_open_nothing(attacked: dict[str, Any]) -> None:
 
 
 def test_texts_are_refused_with_the_right_status(attacked: dict[str, Any]) -> None:
-    expected = {"check": 200, "forecast": 200, "save": 201, "open": 200, "run": 422, "try": 200}
+    expected = {"check": {200}, "forecast": {200}, "save": {201}, "open": {200}, "run": {422}, "try": {200}}
+    expected["picture"] = {200, 422}  # of some there is nothing to draw
     for found in attacked["found"]:
-        assert [(route, status) for route, status in found["statuses"] if status != expected[route]] == []
+        assert [(route, status) for route, status in found["statuses"] if status not in expected[route]] == []
         assert found["runs"] == 0, "nothing was started"
 
 

@@ -75,6 +75,7 @@ def test_every_example_is_a_template_with_a_title_a_picture_and_a_script() -> No
         assert template["input"], name
         picture = ElementTree.fromstring(template["svg"])
         assert picture.tag.endswith("svg"), name
+        assert len(template["drawing"]["nodes"]) >= 2 and template["drawing"]["density"] == "compact", name
     assert found["nested_loops"]["title"] == "A loop in a loop"
     # Those with Python functions or further files need the permission of the operator.
     assert {name for name, one in found.items() if not one["ok"]} == {

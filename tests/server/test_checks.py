@@ -15,6 +15,7 @@ import pytest
 
 from roundel.cli.workflows import check_command, forecast_command
 from roundel.drawing.assembly import draw
+from roundel.drawing.svg import svg
 from roundel.nodes.loading import draft_plan
 from roundel.server import library
 from roundel.workflow.policy import TRUSTED, Policy
@@ -135,6 +136,29 @@ def test_a_text_with_errors_is_drawn_with_its_errors_at_their_places() -> None:
 def test_a_text_without_a_graph_has_diagnostics_alone(text: str) -> None:
     found = check(text)
     assert found["ok"] is False and found["drawing"] is None and found["diagnostics"]
+
+
+def test_a_picture_has_the_colours_that_are_asked_for_and_is_that_of_the_command_line() -> None:
+    async def story(server: Server) -> None:
+        client = await server.client("viewer")
+
+        async def picture(text: str, **body: Any) -> Any:
+            return await client.post("/api/v1/picture", json={"text": text, **body})
+
+        file = EXAMPLES / "review_loop" / "workflow.yaml"
+        text = file.read_text(encoding="utf-8")
+        answer = await picture(text)
+        assert answer.headers["content-type"] == "image/svg+xml"
+        plan, _ = draft_plan(file)
+        assert plan is not None and answer.text == svg(draw(plan))
+        light, dark = [(await picture(text, scheme=scheme)).text for scheme in ("light", "dark")]
+        assert "@media" in answer.text and "@media" not in light + dark
+        assert "#12161f" in dark and "#12161f" not in light
+        # A picture of a text with errors shows them; one without a graph has no picture.
+        assert "fault" in (await picture(LOOP.replace("to: Reviewer", "to: Nobody", 1))).text
+        assert (await picture("graph: [")).status_code == 422
+
+    played(story)
 
 
 def test_variables_replace_those_of_the_text_and_secrets_are_not_shown() -> None:

@@ -6,6 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+import roundel.runs.memory
+from roundel.memory.store import Item, Shelf
 from tests.server.api import Server, serving
 from tests.server.live import loop_text
 
@@ -60,6 +64,27 @@ def test_output_of_a_run_is_quarantined_until_it_is_promoted() -> None:
         assert nowhere.status_code == 422
         for wrong in ({}, {"text": "x", "entry": 1}, {"run": run_id, "text": "x"}, {"entry": 99}):
             assert (await red.post("/api/v1/memory/red", json=wrong)).status_code == 422
+
+    story(work)
+
+
+def test_pages_of_a_kind_skip_the_entries_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roundel.runs.memory, "PAGE", 3)
+
+    async def work(server: Server) -> None:
+        viewer = await server.client("viewer", groups=["red"])
+        memories = server.context.runs.store.memory()
+        for number in range(30):
+            shelf = Shelf("red", "long_term" if number % 10 == 0 else "working")
+            await memories.remember(shelf, [Item(f"entry {number}", 1.0)])
+        seen: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            query = {"kind": "long_term", "limit": "2", "cursor": cursor}
+            page = (await viewer.get("/api/v1/memory/red", params=query)).json()
+            seen += [entry["text"] for entry in page["entries"]]
+            cursor = page["next"]
+        assert seen == ["entry 20", "entry 10", "entry 0"]
 
     story(work)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
 import pytest
 
+from roundel.kernel.events import stamp
+from roundel.server.supervisor import Supervisor
 from tests.server.api import Server, serving
+from tests.server.live import loop_text
 
 RUNS = "/api/v1/runs"
 REVIEW = """
@@ -82,6 +86,7 @@ def test_a_run_is_started_and_its_rounds_are_read() -> None:
         assert loop["rounds"][0]["outputs"] == {"Writer[2]/Writer": "draft 2", "Writer[2]/Reviewer": "longer"}
         [bands] = (await author.get(f"{RUNS}/{run_id}/rounds", params={"band": 2})).json()
         assert [(one["from"], one["to"]) for one in bands["rounds"]] == [(1, 2), (3, 3)]
+        assert [(one["failed"], one["ended"] >= one["started"]) for one in bands["rounds"]] == [(0, True)] * 2
         events = (await author.get(f"{RUNS}/{run_id}/events", params={"follow": False})).text.splitlines()
         assert [json.loads(line)["seq"] for line in events] == list(range(1, len(events) + 1))
         listed = (await author.get(RUNS, params={"q": "review", "status": "completed"})).json()
@@ -151,11 +156,30 @@ def test_a_locked_run_is_unlocked_and_forked() -> None:
     played(story)
 
 
+def test_a_fork_that_is_to_wait_is_left_alone_until_somebody_resumes_it() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        run_id = await started(server, author)
+        fork = await sent(author, run_id, "fork", 201, at="Writer[2]", run=False)
+        assert fork["status"] == "paused"
+        await Supervisor(server.context).scan()
+        row = (await author.get(f"{RUNS}/{fork['id']}")).json()
+        assert (row["status"], row["is_executed"]) == ("paused", False)
+        await sent(author, fork["id"], "resume")
+        assert (await server.context.runs.result(fork["id"])).status == "completed"
+
+    played(story)
+
+
 def test_a_failed_run_is_retried_with_other_replies() -> None:
     async def story(server: Server) -> None:
         author = await server.client("author")
         run_id = await started(server, author, script={**REPLIES, "Reviewer": [{"error": "no"}]})
         assert (await author.get(f"{RUNS}/{run_id}")).json()["status"] == "failed"
+        [loop] = (await author.get(f"{RUNS}/{run_id}/rounds")).json()
+        assert [(one["status"], one["failures"]) for one in loop["rounds"]] == [("failed", 1)]
+        [bands] = (await author.get(f"{RUNS}/{run_id}/rounds", params={"band": 10})).json()
+        assert [one["failed"] for one in bands["rounds"]] == [1]
         await sent(author, run_id, "resume", 409)
         await sent(author, run_id, "retry", script=REPLIES)
         assert (await server.context.runs.result(run_id)).status == "completed"
@@ -198,3 +222,200 @@ def test_a_wrong_start_leaves_no_run(body: dict[str, Any], status: int) -> None:
         assert (await author.get(RUNS)).json()["runs"] == []
 
     played(story)
+
+
+def test_the_plan_of_a_run_is_what_it_executes() -> None:
+    async def work(server: Server) -> None:
+        operator = await server.client("author")
+        text = loop_text(7)
+        body = {"workflow": {"text": text}, "script": {"Writer": "a"}, "limits": {"tokens": 5000}}
+        run_id = (await operator.post("/api/v1/runs", json=body)).json()["id"]
+        plan = (await operator.get(f"/api/v1/runs/{run_id}/plan")).json()
+        assert plan["workflow"] == "review" and plan["drawing"]["density"] == "compact"
+        assert [(loop["id"], loop["worst_case_rounds"]) for loop in plan["loops"]] == [("Writer", 7)]
+        assert plan["limits"]["tokens"] == 5000 and plan["speakers"] == ["Writer"]
+        assert plan["novelty"] is None and plan["time_limit"] is None, "the text turns the breaker off"
+        assert plan["forecast"]["model_calls"]["worst"] == 7
+        wide = (await operator.get(f"/api/v1/runs/{run_id}/plan?density=normal")).json()
+        assert wide["drawing"]["height"] > plan["drawing"]["height"]
+        stranger = await server.client("viewer", groups=["red"])
+        assert (await stranger.get(f"/api/v1/runs/{run_id}/plan")).status_code == 404
+
+    played(work)
+
+
+GATED = """
+graph:
+  id: gated
+  start: Writer
+  end: Done
+  nodes:
+    - {id: Writer, type: agent}
+    - {id: Critic, type: agent}
+    - {id: Gate, type: loop, config: {max_rounds: 9, exit_on_score: 90}}
+    - {id: Editor, type: human, config: {description: "Is it good?"}}
+    - {id: Done, type: passthrough}
+  edges:
+    - {from: Writer, to: Critic}
+    - {from: Critic, to: Gate}
+    - {from: Gate, to: Writer, port: continue}
+    - {from: Gate, to: Editor, port: exit}
+    - {from: Editor, to: Done}
+"""
+GATED_REPLIES = {
+    "Writer": ["tea", "green tea", "green tea from Assam"],
+    "Critic": [{"text": f"{score}", "data": {"score": score}} for score in (40, 70, 95)],
+}
+
+
+def test_a_row_shows_scores_questions_and_results() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        run_id = await started(server, author, GATED, script=GATED_REPLIES)
+        row = (await author.get(f"{RUNS}/{run_id}")).json()
+        assert (row["status"], row["scores"], row["threshold"]) == ("waiting", [40, 70, 95], 90)
+        assert row["question"] == {
+            "address": "Editor",
+            "node_id": "Editor",
+            "prompt": "Is it good?",
+            "tool": None,
+        }
+        assert (row["results"], row["active"], row["work_seconds"] < 5) == ([], [], True)
+        await sent(author, run_id, "answer", text="yes")
+        await server.context.runs.result(run_id)
+        row = (await author.get(f"{RUNS}/{run_id}")).json()
+        assert (row["status"], row["scores"], row["threshold"]) == ("completed", [40, 70, 95], 90)
+        assert (row["question"], row["questions"]) == (None, [])
+        assert row["results"] == [
+            {"loop": "Writer", "rounds": 3, "exit_reason": "score_threshold_reached", "entries": 1}
+        ]
+
+    played(story)
+
+
+def test_a_lock_is_one_sentence_and_ends_with_the_unlock() -> None:
+    slow = {"Writer": ["one", {"text": "two", "delay": 30}], "Reviewer": ["shorter"]}
+
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        run_id = await started(server, author, limits={"steps": 2}, script=slow)
+        row = (await author.get(f"{RUNS}/{run_id}")).json()
+        assert row["lock"]["what"] == "steps"
+        assert row["lock"]["text"] == "limit of 2 steps"
+        checks = ["cause_understood", "cost_accepted", "workflow_reviewed"]
+        row = await sent(author, run_id, "unlock", reason="more", checks=checks, limits={"steps": 40})
+        assert (row["status"], row["lock"]) == ("running", None)
+        await sent(author, run_id, "stop")
+
+    played(story)
+
+
+def test_runs_are_counted_and_listed_since_a_time() -> None:
+    prices = "models: {default: {model: 'test:tea', price: {input: 1, output: 1}}}\n"
+
+    async def story(server: Server) -> None:
+        author, red = await server.client("author"), await server.client("author", groups=["red"])
+        before = stamp(time.time() - 60)
+        counted = (await author.get(f"{RUNS}/summary")).json()
+        assert (counted["statuses"], counted["created"], counted["cost_usd"]) == ({}, 0, None)
+        replies = {**GATED_REPLIES, "Writer": [{"text": "tea", "tokens": {"input": 400_000, "output": 0}}]}
+        first = await started(server, author, prices + GATED, script=replies)
+        await started(server, author)
+        await started(server, red)
+        counted = (await author.get(f"{RUNS}/summary", params={"since": before})).json()
+        assert counted["statuses"] == {"waiting": 1, "completed": 2}
+        assert (counted["needs_person"], counted["running"], counted["created"]) == (1, 0, 3)
+        cost = (await author.get(f"{RUNS}/{first}")).json()["usage"]["cost_usd"]
+        assert cost > 0 and counted["cost_usd"] == pytest.approx(cost)
+        assert counted["since"] == before
+        counted = (await red.get(f"{RUNS}/summary")).json()
+        assert (counted["statuses"], counted["cost_usd"]) == ({"completed": 1}, None)
+        counted = (await red.get(f"{RUNS}/summary", params={"group": ""})).json()
+        assert counted["statuses"] == {}
+        later = stamp(time.time() + 60)
+        counted = (await author.get(f"{RUNS}/summary", params={"since": later})).json()
+        assert (counted["created"], counted["cost_usd"], len(counted["statuses"])) == (0, None, 2)
+        for since, expected in ((before, 3), (later, 0)):
+            listed = (await author.get(RUNS, params={"since": since})).json()["runs"]
+            assert len(listed) == expected
+        assert (await author.get(RUNS, params={"since": "yesterday"})).status_code == 422
+        needy = {"status": ["waiting", "suspended_locked", "paused"]}
+        assert [one["id"] for one in (await author.get(RUNS, params=needy)).json()["runs"]] == [first]
+        assert (await author.delete(f"{RUNS}/summary")).status_code == 404
+
+    played(story)
+
+
+PREVIEWED = """
+graph:
+  id: previewed
+  start: Writer
+  end: Done
+  nodes:
+    - {id: Writer, type: agent}
+    - {id: Editor, type: human, config: {timeout: 2h}}
+    - {id: Log, type: passthrough}
+    - {id: Late, type: passthrough}
+    - {id: Done, type: passthrough}
+  edges:
+    - {from: Writer, to: Editor}
+    - {from: Editor, to: Writer, condition: {type: keyword, config: {none: [OK]}}}
+    - {from: Editor, to: Done, condition: {cel: 'data.score >= 90 && round == 1'}}
+    - {from: Editor, to: Log, trigger: false}
+    - {from: Editor, to: Late, port: timeout}
+"""
+
+
+def test_the_edges_of_an_answer_are_previewed() -> None:
+    async def story(server: Server) -> None:
+        author, viewer = await server.client("author"), await server.client("viewer")
+        foreign = await server.client("operator", groups=["red"])
+        run_id = await started(server, author, PREVIEWED, script={"Writer": ["draft"]})
+        before = (await author.get(f"{RUNS}/{run_id}/events", params={"follow": False})).text
+
+        async def previewed(**body: Any) -> dict[str, tuple[bool, str | None]]:
+            found = await sent(author, run_id, "answer/preview", **body)
+            return {edge["target"]: (edge["fires"], edge["error"]) for edge in found}
+
+        answer = await sent(author, run_id, "answer/preview", text="shorter", data={"score": 91})
+        assert [(edge["source"], edge["target"], edge["leaves"], edge["back"]) for edge in answer] == [
+            ("Editor", "Writer", False, True),
+            ("Editor", "Done", True, False),
+            ("Editor", "Log", True, False),
+            ("Editor", "Late", True, False),
+        ]
+        assert answer[1]["text"] == "data.score >= 90 && round == 1"
+        assert [edge["triggers"] for edge in answer] == [True, True, False, True]
+        assert [edge["fires"] for edge in answer] == [True, True, True, False]
+        plain = await previewed(text="OK", at="Writer[1]/Editor")
+        assert (plain["Writer"], plain["Log"]) == ((False, None), (True, None))
+        fires, error = plain["Done"]
+        assert not fires and error is not None and "score" in error
+        assert (await previewed(data={"score": 10}))["Done"] == (False, None)
+        assert (await previewed(data={"score": 10}))["Writer"] == (True, None)
+
+        await sent(viewer, run_id, "answer/preview", 403, text="OK")
+        await sent(foreign, run_id, "answer/preview", 404, text="OK")
+        await sent(author, run_id, "answer/preview", 409, text="OK", at="Writer")
+        await sent(author, run_id, "answer/preview", 422, text="x" * 200_000)
+        after = (await author.get(f"{RUNS}/{run_id}/events", params={"follow": False})).text
+        assert after == before
+        await sent(author, run_id, "answer", text="OK", data={"score": 95})
+        assert (await server.context.runs.result(run_id)).status == "completed"
+        await sent(author, run_id, "answer/preview", 409, text="OK")
+
+    played(story)
+
+
+def test_a_script_may_be_the_text_of_a_script_file() -> None:
+    async def work(server: Server) -> None:
+        author = await server.client("author")
+        body = {"workflow": {"text": REVIEW}, "input": "tea", "script": "Writer: [a, b, c]\nReviewer: no\n"}
+        run_id = (await author.post(RUNS, json=body)).json()["id"]
+        assert (await server.context.runs.wait(run_id)).completed
+        wrong = await author.post(RUNS, json={**body, "script": "Writer: ["})
+        assert wrong.status_code == 422
+        (problem,) = wrong.json()["diagnostics"]
+        assert problem["file"] == "<script>" and problem["line"] == 1
+
+    played(work)

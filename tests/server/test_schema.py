@@ -152,6 +152,7 @@ def good_request(name: str, world: World) -> dict[str, Any]:
         "lock_run": {"reason": "to look"},
         "unlock_run": {"reason": "seen", "checks": SELF_CHECKS},
         "answer_run": {"text": "yes"},
+        "preview_answer": {"text": "yes"},
         "retry_run": {"script": SCRIPT},
         "fork_run": {"at": "Writer[2]", "run": False},
         "replay_run": {},
@@ -161,6 +162,7 @@ def good_request(name: str, world: World) -> dict[str, Any]:
         "put_workflow": {"text": TEXT},
         "copy_workflow": {"name": "copy"},
         "check_text": {"text": TEXT},
+        "draw_text": {"text": TEXT},
         "forecast_text": {"text": TEXT},
         "try_part": {"kind": "template", "config": "{{input}}", "text": "tea"},
         "create_session": {"token": world.secret},
@@ -169,6 +171,7 @@ def good_request(name: str, world: World) -> dict[str, Any]:
     }
     wanted = {
         "answer_run": "waiting",
+        "preview_answer": "waiting",
         "pause_run": "waiting",
         "stop_run": "waiting",
         "resume_run": "paused",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,7 +35,6 @@ def test_health_and_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
         anyone = await server.anyone()
         assert (await anyone.get("/healthz")).json() == {"status": "ok"}
         assert (await anyone.get("/readyz")).json() == {"status": "ok"}
-        assert "/api/v1/openapi.json" in (await anyone.get("/")).text
 
         async def broken(*_given: Any, **_named: Any) -> Any:
             raise StoreError("/secret/path/runs.db is gone")
@@ -191,3 +191,26 @@ def test_printed_address_signs_a_browser_in(tmp_path: Path) -> None:
         assert await server.end() == 0
 
     asyncio.run(work())
+
+
+def test_a_damaged_store_is_an_error_of_the_server_and_its_path_stays_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "secret" / "runs.db"
+    place.parent.mkdir()
+
+    async def work(server: Server) -> None:
+        admin = await server.client()
+        started = await admin.post(
+            "/api/v1/runs", json={"workflow": {"text": loop_text(1)}, "script": {"Writer": ["a"]}}
+        )
+        run_id = started.json()["id"]
+        await server.context.runs.wait(run_id)
+        with sqlite3.connect(place) as other:
+            assert other.execute("UPDATE runs SET summary = x'ff' WHERE id = ?", (run_id,)).rowcount == 1
+        answer = await admin.get(f"/api/v1/runs/{run_id}")
+        assert answer.status_code == 503, answer.text
+        assert answer.json()["type"] == "urn:roundel:problem:unavailable"
+        assert "secret" not in answer.text and "secret" in caplog.text
+
+    story(work, store=f"sqlite:///{place}")

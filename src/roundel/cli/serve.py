@@ -63,6 +63,7 @@ class CannotServe(click.ClickException):
     metavar="N",
     help="How long calls in flight may take to finish.",
 )
+@click.option("--demo", is_flag=True, help="Show runs of a demo, in memory; no key, no network.")
 def serve_command(
     host: str,
     port: int,
@@ -74,10 +75,13 @@ def serve_command(
     proxy_headers: bool,
     max_runs: int,
     shutdown_seconds: float,
+    demo: bool,
 ) -> None:
     """Serve the HTTP API, and execute the runs that are started with it."""
     if bool(certificate) != bool(key):
         raise click.UsageError("--tls-certificate and --tls-key belong together")
+    if demo and place is not None:
+        raise click.UsageError("--demo has a store of its own, in memory; leave out --store")
     try:
         from roundel.server.context import ServerSettings
         from roundel.server.serving import (
@@ -94,31 +98,28 @@ def serve_command(
             f"the server needs more packages ({error.name} is missing): pip install 'roundel[server]'"
         ) from None
     from roundel.hosts.local import LocalEngine
+    from roundel.journal.in_memory import InMemoryStore
     from roundel.runs.runs import Runs
 
     suggest_without_store("serve", "--help")
-    try:
-        policy = load_policy(allow) if allow is not None else Policy()
-    except WorkflowError as error:
-        print_diagnostics(error.diagnostics)
-        raise CannotServe("the allow-list has errors") from None
+    policy = _read_policy(allow)
     settings = ServerSettings(
         host=host,
         port=port,
         names=names,
         policy=policy,
         max_active_runs=max_runs,
-        shutdown_seconds=shutdown_seconds,
+        # Nobody waits for the results of a demo.
+        shutdown_seconds=0 if demo else shutdown_seconds,
+        demo=demo,
     )
+    if demo and not is_loopback(host):
+        raise CannotServe("the demo is for this machine alone: nobody else could sign in; leave out --host")
     interrupts.grace_seconds = shutdown_seconds + REQUEST_SECONDS + GRACE_SECONDS
-    opened = open_runs(place)
+    opened = Runs(InMemoryStore()) if demo else open_runs(place)
 
     def on_ready(url: str) -> None:
-        if not is_loopback(host) and not (certificate or proxy_headers):
-            echo(styled("warning: without TLS everybody on the way can read what is sent", fg="yellow"))
-        echo("open ", styled(url, bold=True), err=False)
-        echo("The link works once, within ten minutes.")
-        echo("Ctrl-C stops the server; its runs continue when it is started again.")
+        _announce(url, is_safe=is_loopback(host) or bool(certificate or proxy_headers), demo=demo)
 
     async def work() -> None:
         async with opened:
@@ -149,7 +150,27 @@ def serve_command(
     except OSError as error:
         raise CannotServe(_explain(error, host, port)) from None
     echo("the server has stopped")
-    suggest("serve")
+    suggest(*(("serve", "--demo") if demo else ("serve",)))
+
+
+def _read_policy(allow: Path | None) -> Policy:
+    try:
+        return load_policy(allow) if allow is not None else Policy()
+    except WorkflowError as error:
+        print_diagnostics(error.diagnostics)
+        raise CannotServe("the allow-list has errors") from None
+
+
+def _announce(url: str, *, is_safe: bool, demo: bool) -> None:
+    """Says where the server is, once it listens."""
+    if not is_safe:
+        echo(styled("warning: without TLS everybody on the way can read what is sent", fg="yellow"))
+    echo("open ", styled(url, bold=True), err=False)
+    echo("The link works once, within ten minutes.")
+    if demo:
+        echo("Ctrl-C stops the demo; nothing is kept.")
+    else:
+        echo("Ctrl-C stops the server; its runs continue when it is started again.")
 
 
 def _explain(error: OSError, host: str, port: int) -> str:

@@ -45,8 +45,7 @@ from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, for
 from roundel.plan.graph import Plan
 from roundel.plan.proof import Proof, prove
 from roundel.workflow.diagnostics import Diagnostic, Finding
-from roundel.workflow.graph import Node
-from roundel.workflow.model_profile import Price, Profile
+from roundel.workflow.model_profile import Profile
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Drawing
@@ -187,16 +186,10 @@ def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: 
 
 
 def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
-    """Prices by model profile, then by the list of known models; imported only if the workflow has an
-    agent."""
+    """Prices by model profile, then by the list of known models."""
+    from roundel.nodes.agent_models import pricing
 
-    def price(node: Node) -> Price | None:
-        from roundel.nodes.agent_config import Config
-        from roundel.nodes.agent_models import model_price
-
-        return model_price(node.config, profiles) if isinstance(node.config, Config) else None
-
-    return price
+    return pricing(profiles)
 
 
 def _print_forecast(result: Forecast) -> None:

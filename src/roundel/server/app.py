@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from roundel.llm.resource_pool import close_pool
 from roundel.server.context import ServerContext, ServerSettings
+from roundel.server.demo import Demo
 from roundel.server.openapi import DESCRIPTION, ROUTERS, TITLE, VERSION, Application
 from roundel.server.problems import add_handlers
 from roundel.server.security import LOOPBACK, WILDCARDS, RequestGuard
@@ -46,11 +47,16 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServerContext = app.state.context
     supervisor = Supervisor(context)
     supervisor.start()
+    demo = Demo(context) if context.settings.demo else None
+    if demo is not None:
+        demo.start()
     context.is_ready = True
     try:
         yield
     finally:
         context.is_ready = False
+        if demo is not None:
+            await demo.stop()
         await supervisor.stop()
         await context.release()
         await context.close()

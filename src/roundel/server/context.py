@@ -20,11 +20,13 @@ from roundel.hosts.engine import Attachment
 from roundel.journal.documents import DocumentStore
 from roundel.journal.store import RunRow
 from roundel.kernel.events import Event
+from roundel.llm.script import Script
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
 from roundel.server.feed import EventHub
 from roundel.server.identity import Identities, Principal, Role
 from roundel.server.problems import Problem, not_found
+from roundel.server.round_figures import RoundFigures
 from roundel.server.security import UNSAFE
 from roundel.server.sign_in import FailureLimiter
 from roundel.workflow.diagnostics import WorkflowError
@@ -54,6 +56,7 @@ class ServerSettings(Struct, frozen=True):
     shutdown_seconds: float = 10.0
     """How long calls in flight may take to finish when the server shuts down."""
     demo: bool = False
+    """Whether it shows the demo (demo.py)."""
 
 
 class ServerContext:
@@ -70,10 +73,16 @@ class ServerContext:
         self.identities = Identities(documents, clock)
         self.hub = EventHub(runs, settings.max_streams)
         self.sign_ins = FailureLimiter()
+        self.plans: dict[tuple[str, str], bytes] = {}
+        """Encoded plans by run and density, the one that was asked for last at the end."""
+        self.round_figures = RoundFigures(runs)
         self.metrics = create_metrics()
         """The metrics of all runs that this server executes; None if their package is missing."""
         self.middleware: tuple[Middleware, ...] = (self.metrics,) if self.metrics is not None else ()
         """Observes all runs that this server executes."""
+        self.scripts: dict[str, Script] = {}
+        """Scripts of workflows, by their names, for runs that are started without one; only the demo has
+        any."""
         self.started = clock()
         self.is_ready = False
         self._active: dict[str, asyncio.Task[None]] = {}

@@ -15,8 +15,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from roundel.drawing.assembly import draw
+from roundel.drawing.drawing import Drawing
 from roundel.drawing.svg import svg
 from roundel.nodes.loading import draft_plan
+from roundel.plan.graph import Plan
 from roundel.workflow.policy import Policy
 
 WORKFLOW, SCRIPT = "workflow.yaml", "script.yaml"
@@ -41,6 +43,8 @@ class Example(Struct, frozen=True):
     """An input to try it with."""
     svg: str
     """Its picture."""
+    drawing: Drawing | None
+    """The same as data, for pages that draw it in their own colours; null if it has no graph."""
 
 
 def examples_folder() -> Path | None:
@@ -63,6 +67,7 @@ def _read(file: Path) -> Example:
     script = file.with_name(SCRIPT)
     title, description = _headline(text)
     found = _INPUT.search("".join(_comment(text)))
+    plan = _plan(file)
     return Example(
         name=file.parent.name,
         title=title,
@@ -70,7 +75,8 @@ def _read(file: Path) -> Example:
         text=text,
         script=script.read_text(encoding="utf-8") if script.is_file() else "",
         input=found[1] if found else "",
-        svg=_picture(file),
+        svg="" if plan is None else svg(draw(plan)),
+        drawing=None if plan is None else draw(plan, density="compact"),
     )
 
 
@@ -89,7 +95,7 @@ def _headline(text: str) -> tuple[str, str]:
     return (found[1] if found else paragraph), paragraph
 
 
-def _picture(file: Path) -> str:
+def _plan(file: Path) -> Plan | None:
     # Under a policy nothing is imported. What it forbids does not matter: the picture shows no problems.
     plan, _ = draft_plan(file, policy=Policy(files=(str(file.parent),)))
-    return "" if plan is None else svg(draw(plan))
+    return plan

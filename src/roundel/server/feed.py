@@ -2,10 +2,10 @@
 
 A `RunFeed` follows one run in the store, whichever process executes it, and keeps the newest events encoded
 in a window; `StoreEvents` do the same for all runs together. Each client has a position in it, and nothing
-else: no queue. A client whose next event has left the window is told so (`behind`), and reads from the store
-until it has caught up. So one that does not read costs a write or two, a replay of the run and the entries
-that this has read ahead, however long the run is. The run never waits for any of this: the feed reads what is
-committed.
+else: no queue. A client whose next event has left the window gets the notice `behind`, and reads from the
+store until it has caught up. So one that does not read costs a write or two, a replay of the run and the
+entries that this has read ahead, however long the run is. The run never waits for any of this: the feed reads
+what is committed.
 
     window      the newest WINDOW_BYTES of encoded events, at least one
     client      a number: the last event that it has got; nothing is missing, nothing comes twice
@@ -32,6 +32,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator,
 from roundel.journal.store import NoRun
 from roundel.kernel.events import Event
 from roundel.runs.runs import Runs
+from roundel.runs.store_feed import ReplayPool
 from roundel.server.problems import Problem
 from roundel.server.sse import encode_notice, encode_sse
 
@@ -251,6 +252,9 @@ class StoreEvents(EventFeed):
     def __init__(self, runs: Runs, window_bytes: int = WINDOW_BYTES) -> None:
         self._groups: dict[str, str] = {}
         """The groups of runs, which never change."""
+        self._pool = ReplayPool()
+        """The replays of all clients that are behind: any number of them must not cost more memory than
+        one."""
         super().__init__(runs, window_bytes)
 
     async def _newest(self) -> int:
@@ -276,7 +280,9 @@ class StoreEvents(EventFeed):
         wanted = None if groups is None else tuple(groups)
         parts: list[bytes] = []
         size = 0
-        async for reached, events in self._runs.follow_all(after=position, groups=wanted, live=False):
+        async for reached, events in self._runs.follow_all(
+            after=position, groups=wanted, live=False, pool=self._pool
+        ):
             parts.append(encode_append(reached, events))
             size += len(parts[-1])
             position = reached
@@ -359,6 +365,15 @@ class EventHub:
         async with contextlib.aclosing(self._join(ALL_RUNS, after, groups)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def counted(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """What is stored, for one client. It counts as a stream, since it also holds a replay."""
+        self.clients += 1
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            self.clients -= 1
 
     async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
         """The events of a run for one client."""

@@ -12,6 +12,7 @@ The document depends on the installed version alone, and never on how a server w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,13 +23,40 @@ from fastapi.routing import APIRoute
 from roundel.server.bodies import ProblemBody
 from roundel.server.identity import ROLES
 from roundel.server.problems import MEDIA_TYPE, TITLES, TYPE_PREFIX
-from roundel.server.routes import access, catalog, checks, events, memory, runs, system, workflows
+from roundel.server.routes import (
+    access,
+    catalog,
+    checks,
+    control,
+    debugging,
+    events,
+    inspection,
+    memory,
+    page,
+    runs,
+    system,
+    workflows,
+)
 from roundel.server.schemas import REFERENCE, struct_components
 from roundel.server.security import UNSAFE
 
 TITLE, VERSION, DESCRIPTION = "Roundel", "1", "Runs loops of agents that always end."
 ROUTERS = tuple(
-    module.router for module in (runs, events, workflows, checks, catalog, access, memory, system)
+    module.router
+    for module in (
+        runs,
+        inspection,
+        control,
+        debugging,
+        events,
+        workflows,
+        checks,
+        catalog,
+        access,
+        memory,
+        system,
+        page,
+    )
 )
 """All routes, in the order of the document."""
 ANYONE = "anyone"
@@ -88,8 +116,9 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
+@cache
 def describe_api() -> dict[str, Any]:
-    """The OpenAPI document."""
+    """The OpenAPI document, which all apps of a process share."""
     routes = api_routes()
     document = get_openapi(
         title=TITLE,

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from roundel.hosts.control import EditConflict, UnclearAnswer
 from roundel.journal.documents import DocumentConflict
-from roundel.journal.store import Busy, Gone, NoRun, StoreError
+from roundel.journal.store import Busy, Gone, NoRun, StoreError, StoreFailure
 from roundel.plan.overrides import LimitError
 from roundel.runs.idempotency import IdempotencyConflict
 from roundel.runs.lookup import AmbiguousRun
@@ -52,7 +52,7 @@ TITLES = {
 
 
 class Problem(Exception):
-    """An error that the client is told about. `name` is one of TITLES."""
+    """An error that is sent to the client. `name` is one of TITLES."""
 
     def __init__(
         self, status: int, name: str, detail: str = "", *, headers: dict[str, str] | None = None, **more: Any
@@ -96,6 +96,9 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(422, "bad-request", str(error))
     if isinstance(error, Gone):
         return Problem(503, "unavailable", str(error))
+    if isinstance(error, StoreFailure):  # the text has the path of the store, which is none of the client's
+        logger.error("the store failed: %s", error)
+        return Problem(503, "unavailable", "the store cannot be used; the server's log has the reason")
     if isinstance(error, StoreError):
         return Problem(409, "conflict", str(error))
     if isinstance(error, WorkflowError):

@@ -163,8 +163,8 @@ def host_name(host: str) -> str:
 
 
 def is_public_tls(scope: Scope) -> bool:
-    """Whether a request came over TLS, and not to a name of this machine alone: there, a browser that is told
-    to use nothing but TLS would apply it to every other server on the machine as well."""
+    """Whether a request came over TLS, and not to a name of this machine alone: there, a browser that
+    has to use nothing but TLS would apply it to every other server on the machine as well."""
     if scope["scheme"] != "https":
         return False
     name = host_name(Headers(scope=scope).get("host", ""))

@@ -1,4 +1,4 @@
-"""Runs the server until it is told to stop: opens the store, listens, and shuts down in order.
+"""Runs the server until it is stopped: opens the store, listens, and shuts down in order.
 
 1. no new connections; the streams of events end, and clients connect again elsewhere or later
 2. requests in progress finish, for some seconds, and so do the calls in flight of runs, which begin nothing

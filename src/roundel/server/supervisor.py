@@ -1,9 +1,9 @@
 """Keeps the runs of a server going: after a restart, after the crash of another server, and at deadlines.
 
-A server executes the runs that were started over HTTP (`started_by`). Whoever executes a run owns it by a
-lease in the store, so several servers on one store never execute a run twice: a run without a live owner is
-taken over by the first that claims it. Runs of the command line belong to the person at the terminal, and are
-left alone.
+A server executes the runs that were started over HTTP (`started_by`). The process that executes a run owns it
+by a lease in the store, so several servers on one store never execute a run twice: a run without a live owner
+is taken over by the first that claims it. Runs of the command line belong to the person at the terminal, and
+are left alone.
 
     running, no owner      its process died: it is resumed; or paused, if a pause was on its way
     waiting, no owner      it is resumed when a deadline of one of its questions passes

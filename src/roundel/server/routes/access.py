@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from roundel.kernel.events import stamp
-from roundel.server.bodies import LOCATION, Cursor, PageSize, RequestBody, ResponseBody, problems
+from roundel.server.bodies import (
+    LOCATION,
+    Cursor,
+    PageSize,
+    RequestBody,
+    ResponseBody,
+    ShortText,
+    problems,
+)
 from roundel.server.context import AUDIT, ServerContext, caller, context_of, cookie_name, unauthenticated
 from roundel.server.identity import MAX_CREDENTIAL, SESSION_SECONDS, Principal, Role, TokenRecord
 from roundel.server.problems import Problem, not_found
@@ -27,6 +35,9 @@ This link cannot be used: it has been used already, or it is older than ten minu
 Start the server again, and open the address that it prints; or sign in with a token, which
 `roundel token create --role admin` creates.
 """
+AUDIT_PAGE = 500
+AUDIT_PAGES = 10
+"""Pages of the audit log that one request looks at: entries that match a filter may be far apart."""
 TOO_MANY = "Too many failed attempts; wait a minute and try again.\n"
 
 
@@ -306,19 +317,54 @@ def check_sees_everything(who: Principal) -> None:
         raise Problem(403, "forbidden", "this is about all groups, and you see only some of them")
 
 
+class AuditQuery(BaseModel):
+    """Which entries to read."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    by: ShortText = ""
+    """Only what callers with this name did."""
+    action: ShortText = ""
+    """Only this action, such as `run.start`."""
+    subject: ShortText = ""
+    """Only what was done to this: an id or a name, or how it begins."""
+    since: AwareDatetime | None = None
+    """A time (RFC 3339): only what happened after it."""
+    cursor: Cursor = ""
+    limit: PageSize = 50
+
+    def matches(self, body: dict[str, Any]) -> bool:
+        """Whether an entry is one of them, whenever it happened."""
+        name = (body["who"] or {}).get("name", "")
+        return (
+            self.by in ("", name)
+            and self.action in ("", body["action"])
+            and str(body["subject"]).startswith(self.subject)
+        )
+
+
 @router.get("/api/v1/audit", responses=problems())
-async def get_audit(
-    request: Request,
-    who: Admin,
-    cursor: Cursor = "",
-    limit: PageSize = 50,
-) -> AuditList:
-    """Who did what, the newest first."""
+async def get_audit(request: Request, who: Admin, query: Annotated[AuditQuery, Query()]) -> AuditList:
+    """Who did what, the newest first. A page may have fewer entries than asked for, and others may follow."""
     check_sees_everything(who)
     context: ServerContext = context_of(request)
-    found = await context.documents.entries(AUDIT, before=int(cursor or 0), limit=limit + 1)
-    entries = [_audit_entry(one.number, one.body) for one in found[:limit]]
-    return AuditList(entries=entries, next=str(found[limit - 1].number) if len(found) > limit else None)
+    since = query.since.timestamp() if query.since is not None else 0.0
+    entries: list[AuditEntry] = []
+    before, size = int(query.cursor or 0), query.limit + 1
+    for _ in range(AUDIT_PAGES):
+        found = await context.documents.entries(AUDIT, before=before, limit=size)
+        for one in found:
+            before = one.number
+            if one.body["time"] < since:
+                return AuditList(entries=entries)
+            if query.matches(one.body):
+                if len(entries) == query.limit:
+                    return AuditList(entries=entries, next=str(entries[-1].number))
+                entries.append(_audit_entry(one.number, one.body))
+        if len(found) < size:
+            return AuditList(entries=entries)
+        size = AUDIT_PAGE
+    return AuditList(entries=entries, next=str(before))
 
 
 def _audit_entry(number: int, body: dict[str, Any]) -> AuditEntry:

@@ -16,9 +16,9 @@ from pydantic import Field, JsonValue
 
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density, Drawing
+from roundel.drawing.svg import Scheme, svg
 from roundel.kernel.commands import Call
-from roundel.nodes.agent_config import Config as AgentConfig
-from roundel.nodes.agent_models import model_price
+from roundel.nodes.agent_models import pricing
 from roundel.nodes.prompt import Template
 from roundel.nodes.score import Score, make_scorer
 from roundel.nodes.services import NodeError
@@ -30,14 +30,13 @@ from roundel.server.bodies import Data, Name, RequestBody, ShortText, Text, prob
 from roundel.server.context import ServerContext, caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.library import in_reader, read_text_plan
+from roundel.server.problems import Problem
 from roundel.server.schemas import json_response, struct_response
 from roundel.workflow.condition import Condition, compile_condition
 from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.fields import INVALID, Reader, locate_or_report
 from roundel.workflow.functions import FunctionError, get_builtin
-from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.model_profile import Price
 from roundel.workflow.processor import Processor, RegexExtract, compile_processor
 
 router = APIRouter(prefix="/api/v1", tags=["checks"])
@@ -109,11 +108,6 @@ def _check(context: ServerContext, body: CheckBody) -> bytes:
     plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
     masker = report.secrets.masker if report.secrets is not None else None
     proofs = tuple(prove(plan)) if plan is not None and not plan.draft else ()
-    drawing = None
-    if plan is not None:
-        drawing = draw(
-            plan, report.findings, mask=masker.mask if masker is not None else str, density=body.density
-        )
     result = CheckResult(
         ok=report.ok and plan is not None and not plan.draft,
         draft=plan is None or plan.draft or not report.ok,
@@ -121,9 +115,14 @@ def _check(context: ServerContext, body: CheckBody) -> bytes:
         diagnostics=tuple(report.diagnostics),
         loops=masker.mask_value(proofs) if masker is not None else proofs,
         variables=_variables(plan, report),
-        drawing=drawing,
+        drawing=_drawn(plan, report, body.density) if plan is not None else None,
     )
     return msgspec.json.encode(result, enc_hook=str)
+
+
+def _drawn(plan: Plan, report: Report, density: Density) -> Drawing:
+    masker = report.secrets.masker if report.secrets is not None else None
+    return draw(plan, report.findings, mask=masker.mask if masker is not None else str, density=density)
 
 
 def _variables(plan: Plan | None, report: Report) -> tuple[VariableView, ...]:
@@ -136,6 +135,37 @@ def _variables(plan: Plan | None, report: Report) -> tuple[VariableView, ...]:
         else VariableView(name, finder.masker.mask_value(value), secret=False)
         for name, value in plan.workflow.vars.items()
     )
+
+
+class PictureBody(CheckBody):
+    """A text to draw."""
+
+    scheme: Scheme = "auto"
+    """The colours; `auto` follows what the reader of the picture prefers."""
+
+
+@router.post(
+    "/picture",
+    responses={
+        **problems(),
+        200: {"description": "The picture.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
+    },
+    response_class=Response,
+)
+async def draw_text(body: PictureBody, request: Request, _who: Viewer) -> Response:
+    """The drawing of a text as an SVG file, also if it has errors; 422 if it has no graph."""
+    return Response(await in_reader(_picture, context_of(request), body), media_type="image/svg+xml")
+
+
+def _picture(context: ServerContext, body: PictureBody) -> bytes:
+    plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
+    if plan is None:
+        raise Problem(422, "invalid-workflow", "the text has no graph that could be drawn")
+    drawing = _drawn(plan, report, body.density)
+    for problem in drawing.problems:
+        if problem.code == "too-large-to-draw":
+            raise Problem(422, "invalid-workflow", problem.message)
+    return svg(drawing, body.scheme).encode()
 
 
 class ForecastBody(RequestBody):
@@ -177,12 +207,7 @@ def _forecast(context: ServerContext, body: ForecastBody) -> bytes:
         return msgspec.json.encode(ForecastResult(diagnostics, None, ()))
     if body.limits:
         plan = compile_workflow(with_limits(plan.workflow, body.limits))
-    profiles = plan.workflow.models
-
-    def price(node: Node) -> Price | None:
-        return model_price(node.config, profiles) if isinstance(node.config, AgentConfig) else None
-
-    found = forecast(plan, price), tuple(prove(plan))
+    found = forecast(plan, pricing(plan.workflow.models)), tuple(prove(plan))
     if report.secrets is not None:
         found = report.secrets.masker.mask_value(found)
     return msgspec.json.encode(ForecastResult(diagnostics, *found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ from roundel.server.sse import MEDIA_TYPE, EventStream
 router = APIRouter(prefix="/api/v1", tags=["events"])
 Viewer = Annotated[Principal, caller("viewer")]
 JSON_LINES = "application/jsonl"
+LINES_BYTES = 64 * 1024
+"""The least bytes of a write of JSON Lines, except for the last one."""
 Position = Annotated[int, Query(ge=0, le=2**53, description="Only events after this `seq`.")]
 Follow = Annotated[
     bool,
@@ -60,15 +63,36 @@ async def run_events(
     context = context_of(request)
     group = (await context.visible_row(who, run_id)).group
     start = int(last_event_id) if last_event_id is not None else after
-    if not follow:
-        return StreamingResponse(_lines(context, run_id, start), media_type=JSON_LINES)
     context.hub.check()
+    if not follow:
+        return StreamingResponse(
+            context.hub.counted(_together(_lines(context, run_id, start))), media_type=JSON_LINES
+        )
     return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group))
 
 
 async def _lines(context: ServerContext, run_id: str, after: int) -> AsyncIterator[bytes]:
     async for event in context.runs.follow(run_id, after=after, live=False):
         yield encode_event(event) + b"\n"
+
+
+def _stored(context: ServerContext, lines: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(context.hub.counted(_together(lines)), media_type=JSON_LINES)
+
+
+async def _together(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same in fewer writes: each costs the server and the client more than the line."""
+    gathered: list[bytes] = []
+    size = 0
+    async for line in lines:
+        gathered.append(line)
+        size += len(line)
+        if size >= LINES_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+            await asyncio.sleep(0)  # a replay is work; the others must not wait for all of it
+    if gathered:
+        yield b"".join(gathered)
 
 
 @router.get("/events", response_class=StreamingResponse, responses=_STREAM | problems(429))
@@ -91,10 +115,12 @@ async def all_events(
         # In the middle of an append, everything before the append is known, and some of it.
         part = int(number or 0)
         after = max(0, int(position) - 1) if part else int(position)
+    context.hub.check()
     if not follow:
         start = after if after is not None else await context.runs.position()
-        return StreamingResponse(_all_lines(context, who, start), media_type=JSON_LINES)
-    context.hub.check()
+        return StreamingResponse(
+            context.hub.counted(_together(_all_lines(context, who, start))), media_type=JSON_LINES
+        )
     return EventStream(context.hub.stream_all(who.groups, after, part), lambda: still_sees(request, None))
 
 

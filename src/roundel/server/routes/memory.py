@@ -146,11 +146,10 @@ async def list_memory(
 ) -> MemoryList:
     """The entries of a group, the newest first."""
     _, memory, name = _open(request, who, group)
-    entries = sorted(await memory.list(name, kind), key=lambda entry: entry.id, reverse=True)
-    rest = [entry for entry in entries if not cursor or entry.id < int(cursor)]
-    more = len(rest) > limit
+    found = await memory.page(name, kind, before=int(cursor or 0), limit=limit + 1)
+    more = len(found) > limit
     return MemoryList(
-        entries=[_view(entry) for entry in rest[:limit]], next=str(rest[limit - 1].id) if more else None
+        entries=[_view(entry) for entry in found[:limit]], next=str(found[limit - 1].id) if more else None
     )
 
 

@@ -1,20 +1,16 @@
-"""Runs: start, list, read, control and debug them. The routes do what the commands of the same name do."""
+"""Runs: start, list, read and delete them. The routes do what the commands of the same name do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from fastapi import APIRouter, Header, Query, Request, Response
-from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
-from roundel.hosts.control import Question
 from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
-from roundel.kernel.unlock import CHECKS
-from roundel.runs.forking import Difference
-from roundel.runs.inspection import BreakpointState, RunInspection
+from roundel.llm.script import Script, script_from
 from roundel.server.bodies import (
     LOCATION,
     Cursor,
@@ -27,11 +23,10 @@ from roundel.server.bodies import (
     Text,
     problems,
 )
-from roundel.server.context import ServerContext, caller, context_of
+from roundel.server.context import caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.library import WorkflowText, plan_to_run
 from roundel.server.problems import Problem
-from roundel.server.schemas import struct_response
 from roundel.workflow.message import Message, data_text
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
@@ -42,8 +37,23 @@ RunId = Annotated[
     Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$", description="The complete id of a run."),
 ]
 Status = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
+OVER = ("completed", "failed", "stopped")
+NEEDS_PERSON = ("waiting", "suspended_locked", "paused")
+"""Statuses in which a run does nothing until somebody does something."""
+Since = Annotated[
+    AwareDatetime | None,
+    Query(description="A time (RFC 3339): only runs that were created after it."),
+]
 Limits = dict[Name, int | float | Literal["lock", "allow"]]
 Variables = dict[Name, str | int | float | bool | None]
+
+
+ScriptBody = dict[str, JsonValue] | Text | None
+
+
+def script_of(given: ScriptBody) -> Script | None:
+    """The script that a body means; WorkflowError."""
+    return script_from(given) if given is not None else None
 
 
 class RunInput(RequestBody):
@@ -78,8 +88,8 @@ class StartBody(RequestBody):
     """Values of variables."""
     limits: Limits = {}
     """Limits to use instead of those of the workflow."""
-    script: dict[str, JsonValue] | None = None
-    """Replies of models, tools and people, as a script file has them."""
+    script: ScriptBody = None
+    """Replies of models, tools and people, as a script file has them, or its text."""
     group: ShortText | None = None
     """The group of the run; without it, the first of the caller."""
     breakpoints: Breakpoints = []
@@ -127,6 +137,41 @@ class GuardView(ResponseBody):
     """How near it is: 1 if the limit is reached."""
 
 
+class ToolCallView(ResponseBody):
+    """A tool call that a person has to approve."""
+
+    name: str
+    """The name of the tool."""
+    arguments: JsonValue = None
+    """Its first arguments, with the beginnings of their texts."""
+
+
+class QuestionSummary(ResponseBody):
+    """The first question of a run, shortened; `/questions` has all of them complete."""
+
+    address: str
+    """The address of the node that asks, such as `Review[2]`."""
+    node_id: str
+    """The id of the node that asks."""
+    prompt: str
+    """The beginning of the question."""
+    tool: ToolCallView | None = None
+    """The tool call that a person has to approve; null for another question."""
+
+
+class LoopOutcome(ResponseBody):
+    """What became of a loop of a run that is over."""
+
+    loop: str
+    """The name of the loop."""
+    rounds: int
+    """All rounds that it had."""
+    exit_reason: str = ""
+    """Why it was last left; empty if it was not."""
+    entries: int = 1
+    """How often it was entered."""
+
+
 class RunView(ResponseBody):
     """A run, as lists and pages show it."""
 
@@ -158,22 +203,35 @@ class RunView(ResponseBody):
     """The loops that are running, with their current rounds."""
     score: float | None = None
     """The newest score."""
+    scores: list[float] = []
+    """The scores of the last rounds of one loop, at most 20, the oldest first: of the innermost running loop
+    that has scores, else of the loop that had one last."""
+    threshold: float | None = None
+    """The score that ends this loop; null if no score does."""
+    active: list[str] = []
+    """The ids of nodes that work now, at most 5."""
+    work_seconds: float = 0
+    """How long it has worked until `updated`, without the time in which it waited."""
     usage: dict[str, Any] = {}
     """Calls, tokens and cost so far."""
     guard: GuardView | None = None
     """The limit that is nearest."""
     lock: dict[str, Any] | None = None
-    """Why it is locked: `what`, `limit`, `address`, `evidence`."""
+    """Why it is locked: `what`, `limit`, `address`, `evidence`, and `text`, which says it in one sentence."""
     pause: dict[str, Any] | None = None
     """Why it is paused: `reason`, `address`, `breakpoint`."""
     questions: list[str] = []
     """The addresses of nodes that wait for a person."""
+    question: QuestionSummary | None = None
+    """The first of these questions."""
     deadline: str | None = None
     """When the first of these questions has to be answered."""
     output: str = ""
     """Its output."""
     error: str | None = None
     """Why it failed."""
+    results: list[LoopOutcome] = []
+    """The loops of a run that is over, in the order in which they were first entered."""
 
 
 class RunList(ResponseBody):
@@ -186,8 +244,12 @@ class RunList(ResponseBody):
 
 
 def run_view(row: RunRow) -> RunView:
-    summary, progress = row.summary or {}, row.progress or {}
-    guard = progress.get("guard")
+    # A run that continues keeps the summary of when it was last idle, which is not true any more.
+    summary, progress = (row.summary or {}) if row.status != "running" else {}, row.progress or {}
+    guard, lock = progress.get("guard"), summary.get("lock")
+    if lock is not None:
+        lock = {**lock, "text": (progress.get("lock") or {}).get("text", "")}
+    loops = summary.get("loops") or {}
     return RunView(
         id=row.id,
         workflow=row.name,
@@ -203,14 +265,20 @@ def run_view(row: RunRow) -> RunView:
         pruned=row.pruned,
         loops=[LoopView(**loop) for loop in progress.get("loops") or ()],
         score=progress.get("score"),
-        usage=summary.get("usage") or progress.get("usage") or {},
+        scores=progress.get("scores") or [],
+        threshold=progress.get("threshold"),
+        active=progress.get("active") or [],
+        work_seconds=progress.get("work_seconds") or 0,
+        usage=progress.get("usage") or summary.get("usage") or {},
         guard=GuardView(**guard) if guard is not None else None,
-        lock=summary.get("lock"),
+        lock=lock,
         pause=summary.get("pause"),
         questions=progress.get("questions") or [],
+        question=progress.get("question"),
         deadline=summary.get("deadline"),
         output=summary.get("output", ""),
         error=summary.get("error"),
+        results=[LoopOutcome(loop=name, **loops[name]) for name in loops] if row.status in OVER else [],
     )
 
 
@@ -264,7 +332,7 @@ async def start_run(
         lambda: context.runs.start(
             plan,
             message_of(body.input),
-            script=body.script,
+            script=script_of(body.script) or context.scripts.get(plan.workflow.name),
             limits=body.limits,
             group=group,
             breakpoints=breakpoint_sources(body.breakpoints),
@@ -297,13 +365,12 @@ async def list_runs(
     workflow: Annotated[ShortText, Field(description="Only runs of the workflow with this name.")] = "",
     group: Annotated[ShortText | None, Field(description="Only runs of this group.")] = None,
     q: Annotated[ShortText, Field(description="A part of the id, the name or the input.")] = "",
+    since: Since = None,
     cursor: Cursor = "",
     limit: PageSize = 50,
 ) -> RunList:
     """The newest runs first, of the groups that the caller sees."""
-    groups = who.groups
-    if group is not None:
-        groups = (group,) if who.sees(group) else ()
+    groups = _visible_groups(who, group)
     rows = await context_of(request).runs.store.rows(
         limit + 1,
         statuses=tuple(status or ()),
@@ -311,10 +378,61 @@ async def list_runs(
         groups=groups,
         text=q,
         before=int(cursor or 0),
+        since=since.timestamp() if since is not None else 0,
     )
     more = len(rows) > limit
     return RunList(
         runs=[run_view(row) for row in rows[:limit]], next=str(rows[limit - 1].number) if more else None
+    )
+
+
+def _visible_groups(who: Principal, group: str | None) -> Sequence[str] | None:
+    """The groups of a list: those of the caller, or the given one if it is among them. None is all."""
+    if group is None:
+        return who.groups
+    return (group,) if who.sees(group) else ()
+
+
+class RunsSummary(ResponseBody):
+    """How many runs there are, and what they cost."""
+
+    statuses: dict[str, int]
+    """The number of runs in each status that occurs."""
+    needs_person: int
+    """Runs that do nothing until somebody answers, unlocks or resumes them."""
+    running: int
+    """Runs that are running."""
+    since: str
+    """The time from which on `created` and `cost_usd` count."""
+    created: int
+    """Runs that were created after this time."""
+    cost_usd: float | None
+    """What these have cost so far; null if no price is known."""
+
+
+# Before the routes of single runs: `summary` would be an id there.
+@router.get("/runs/summary", responses=problems())
+async def summarize_runs(
+    request: Request,
+    who: Viewer,
+    group: Annotated[ShortText | None, Field(description="Only runs of this group.")] = None,
+    since: Annotated[
+        AwareDatetime | None,
+        Query(description="A time (RFC 3339) from which on cost counts; without it, midnight in UTC."),
+    ] = None,
+) -> RunsSummary:
+    """The number of runs by status, and what those of today have cost, in the groups that the caller sees."""
+    context = context_of(request)
+    now = context.clock()
+    start = max(0.0, since.timestamp()) if since is not None else now - now % 86_400
+    totals = await context.runs.store.totals(_visible_groups(who, group), start)
+    return RunsSummary(
+        statuses=totals.statuses,
+        needs_person=sum(totals.statuses.get(status, 0) for status in NEEDS_PERSON),
+        running=totals.statuses.get("running", 0),
+        since=stamp(start),
+        created=totals.created,
+        cost_usd=totals.cost_usd,
     )
 
 
@@ -329,7 +447,7 @@ async def delete_run(run_id: RunId, request: Request, who: Operator) -> None:
     """Delete a run that is over, with everything that belongs to it."""
     context = context_of(request)
     row = await context.visible_row(who, run_id)
-    if row.status not in ("completed", "failed", "stopped"):
+    if row.status not in OVER:
         raise Problem(409, "conflict", f"only a run that is over can be deleted; it is {row.status}")
     await context.audit(who, "run.delete", run_id)
     await context.runs.store.delete(run_id)
@@ -397,476 +515,3 @@ async def get_script(run_id: RunId, request: Request, who: Viewer) -> Response:
     context = context_of(request)
     await context.visible_row(who, run_id)
     return Response(await context.runs.script(run_id), media_type="application/yaml")
-
-
-class QuestionView(Struct, frozen=True, kw_only=True):
-    """A question to a person."""
-
-    address: str
-    """The address of the node that asks, such as `Review[2]`."""
-    node_id: str
-    """The id of the node that asks."""
-    prompt: str
-    """The question."""
-    inputs: tuple[Message, ...]
-    """The messages that the node has received."""
-    tool: dict[str, Any] | None = None
-    """The name and arguments of a tool call that a person has to approve."""
-    deadline: str | None = None
-    """When it has to be answered; null if there is no such time."""
-
-
-class RunState(RunInspection, frozen=True, kw_only=True):
-    """The state of a run, for a debugger."""
-
-    questions: tuple[QuestionView, ...]  # type: ignore[assignment]
-    """The questions that wait for a person."""
-
-
-def _question_view(question: Question) -> dict[str, Any]:
-    seen: dict[str, Any] = msgspec.to_builtins(question, enc_hook=repr)
-    return {**seen, "deadline": stamp(question.deadline) if question.deadline is not None else None}
-
-
-def _state_view(state: RunInspection) -> dict[str, Any]:
-    seen: dict[str, Any] = msgspec.to_builtins(state, enc_hook=repr)
-    return {**seen, "questions": [_question_view(question) for question in state.questions]}
-
-
-@router.get("/runs/{run_id}/state", responses={**problems(409), 200: struct_response(RunState)})
-async def get_state(run_id: RunId, request: Request, who: Viewer) -> dict[str, Any]:
-    """What a debugger shows: what is ready and why, what waits, queues, guards, breakpoints."""
-    context = context_of(request)
-    await context.visible_row(who, run_id)
-    return _state_view(await context.runs.debug(run_id))
-
-
-@router.get(
-    "/runs/{run_id}/questions",
-    responses={**problems(409), 200: struct_response(list[QuestionView])},
-)
-async def get_questions(run_id: RunId, request: Request, who: Viewer) -> list[dict[str, Any]]:
-    """The questions that wait for a person."""
-    context = context_of(request)
-    await context.visible_row(who, run_id)
-    return [_question_view(question) for question in await context.runs.questions(run_id)]
-
-
-class RoundView(ResponseBody):
-    """The figures of one round."""
-
-    address: str
-    """Its address in the run, such as `Writer[3]`."""
-    number: int
-    """Its number, from 1."""
-    score: float | None
-    """The last score that a node of the round returned."""
-    tokens: int
-    """The tokens that it used."""
-    cost_usd: float | None
-    """What it cost; null if no price is known."""
-    novelty: float | None
-    """How new its texts were, from 0 to 1; null if there were none."""
-    seconds: float
-    """How long it took."""
-    outputs: dict[str, str] = {}
-    """What its nodes returned, by address, if they were asked for; without those of loops inside it."""
-
-
-class BandView(ResponseBody):
-    """The figures of several rounds together."""
-
-    first: Annotated[int, Field(alias="from")]
-    """The number of the first round."""
-    last: Annotated[int, Field(alias="to")]
-    """The number of the last round."""
-    best_score: float | None
-    """The highest score."""
-    median_score: float | None
-    """The score in the middle."""
-    tokens: int
-    """The tokens of all rounds."""
-    cost_usd: float | None
-    """What they cost; null if no price is known."""
-    seconds: float
-    """How long they took."""
-
-
-class LoopFigures(ResponseBody):
-    """The rounds of one loop."""
-
-    loop: str
-    """The name of the loop."""
-    exit_reason: str
-    """Why it was last left; empty if it was not left yet."""
-    rounds: list[RoundView] | list[BandView]
-    """Single rounds; or, with `band`, aggregates."""
-
-
-class RoundsQuery(BaseModel):
-    """Which rounds to read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    loop: ShortText = ""
-    """Only the loop with this name."""
-    first: Annotated[int, Field(ge=1, alias="from")] = 1
-    """The first round."""
-    last: Annotated[int | None, Field(ge=1, alias="to")] = None
-    """The last round."""
-    band: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Aggregate so many rounds each."""
-    outputs: bool = False
-    """Whether to include what the nodes returned."""
-
-
-@router.get("/runs/{run_id}/rounds", responses=problems(409), response_model=list[LoopFigures])
-async def get_rounds(
-    run_id: RunId, request: Request, who: Viewer, query: Annotated[RoundsQuery, Query()]
-) -> list[dict[str, Any]]:
-    """The rounds of each loop as figures; with `band`, aggregates of so many rounds each."""
-    context = context_of(request)
-    await context.visible_row(who, run_id)
-    found = []
-    for loop in await context.runs.rounds(run_id):
-        if query.loop and loop.loop != query.loop:
-            continue
-        rounds = [
-            msgspec.to_builtins(one if query.outputs else msgspec.structs.replace(one, outputs={}))
-            for one in loop.rounds
-            if one.number >= query.first and (query.last is None or one.number <= query.last)
-        ]
-        shown = _bands(rounds, query.band) if query.band > 1 else rounds
-        found.append({"loop": loop.loop, "exit_reason": loop.exit_reason, "rounds": shown})
-    return found
-
-
-def _bands(rounds: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
-    """Aggregates of `size` rounds each: the best and the median score, and sums."""
-    bands = []
-    for first in range(0, len(rounds), size):
-        part = rounds[first : first + size]
-        scores = sorted(one["score"] for one in part if one["score"] is not None)
-        costs = [one["cost_usd"] for one in part if one["cost_usd"] is not None]
-        bands.append(
-            {
-                "from": part[0]["number"],
-                "to": part[-1]["number"],
-                "best_score": scores[-1] if scores else None,
-                "median_score": scores[len(scores) // 2] if scores else None,
-                "tokens": sum(one["tokens"] for one in part),
-                "cost_usd": sum(costs) if costs else None,
-                "seconds": sum(one["seconds"] for one in part),
-            }
-        )
-    return bands
-
-
-# Control.
-
-
-class ReasonBody(RequestBody):
-    """A reason."""
-
-    reason: ShortText = ""
-    """Why, for people."""
-
-
-class LockBody(RequestBody):
-    """Why a run is locked."""
-
-    reason: Annotated[str, Field(min_length=1, max_length=2_000)]
-    """Why, for people."""
-
-
-class UnlockBody(RequestBody):
-    """Why a locked run may continue, and with which changes."""
-
-    reason: ShortText
-    """Why the run may continue."""
-    checks: Annotated[
-        list[Literal["cause_understood", "cost_accepted", "workflow_reviewed"]], Field(max_length=3)
-    ]
-    """The self-checks; all three are needed."""
-    limits: dict[Name, float] = {}
-    """Higher limits."""
-    message: Text | None = None
-    """A text that replaces the last message."""
-    note: Text = ""
-    """A note for the agent that runs next."""
-    exit: ShortText = ""
-    """A node outside of the loop: the run leaves the loop, and continues there."""
-
-
-class AnswerBody(RunInput):
-    """An answer to a question."""
-
-    at: ShortText = ""
-    """The address of the question; needed if there are several."""
-
-
-class ChangesBody(RequestBody):
-    """The changes that a retry, a fork or a replay brings."""
-
-    workflow: Name | WorkflowText | None = None
-    """Another workflow: the name of a saved one, or a text."""
-    limits: Limits = {}
-    """Other limits."""
-    variables: Variables = {}
-    """Other values of variables; they need `workflow`."""
-
-
-class RetryBody(ChangesBody):
-    """The changes that a retry brings."""
-
-    script: dict[str, JsonValue] | None = None
-    """Replies of models, tools and people, as a script file has them."""
-
-
-class ForkBody(RetryBody):
-    """Where a new run departs from this one, and with which changes."""
-
-    at: ShortText = ""
-    """The address at which the new run begins; empty for where the run is now."""
-    message: Text | None = None
-    """Another message at this point."""
-    run: bool = True
-    """Whether the new run begins at once."""
-
-
-class StepBody(RequestBody):
-    """How far to go."""
-
-    round: bool = False
-    """Whether to go to the next round of the loop, and not only to the next node."""
-
-
-class BreakpointsBody(RequestBody):
-    """Breakpoints to set and to remove."""
-
-    add: Breakpoints = []
-    """Breakpoints to set."""
-    remove: Breakpoints = []
-    """Breakpoints to remove."""
-
-
-class EditBody(RequestBody):
-    """A new content for a message that waits."""
-
-    at: ShortText = ""
-    """The address of the node at which the message waits; empty for the first that is ready."""
-    position: Annotated[int, Field(ge=0)] | None = None
-    """Its number in the queue, from 0; null for the last one."""
-    text: Text | None = None
-    """The new text."""
-    data: Data | None = None
-    """The new structured fields."""
-    version: ShortText = ""
-    """The `version` of the message that was read, so that two people do not overwrite each other."""
-
-
-async def _controlled(
-    request: Request, who: Principal, run_id: str, action: str, **details: Any
-) -> ServerContext:
-    """Checks that the caller may control a run, and writes it to the audit log."""
-    context = context_of(request)
-    await context.visible_row(who, run_id)
-    await context.audit(who, f"run.{action}", run_id, **details)
-    return context
-
-
-async def _shown(context: ServerContext, run_id: str) -> RunView:
-    return run_view(await context.runs.store.row(run_id))
-
-
-@router.post("/runs/{run_id}/pause", responses=problems(409))
-async def pause_run(run_id: RunId, body: ReasonBody, request: Request, who: Operator) -> RunView:
-    """Pause a run: calls in flight finish, and nothing new begins."""
-    context = await _controlled(request, who, run_id, "pause", reason=body.reason)
-    await context.runs.pause(run_id, body.reason)
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/resume", responses=problems(409, 429))
-async def resume_run(run_id: RunId, request: Request, who: Operator) -> RunView:
-    """Continue a run that is paused, waits or was interrupted."""
-    context = await _controlled(request, who, run_id, "resume")
-    await context.check_allowed(run_id)
-    await context.execute(
-        lambda: context.runs.resume_in_background(run_id, attach=context.attachment()), run_id
-    )
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/stop", responses=problems(409))
-async def stop_run(run_id: RunId, body: ReasonBody, request: Request, who: Operator) -> RunView:
-    """Stop a run for good."""
-    context = await _controlled(request, who, run_id, "stop", reason=body.reason)
-    await context.runs.stop(run_id, body.reason)
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/lock", responses=problems(409))
-async def lock_run(run_id: RunId, body: LockBody, request: Request, who: Operator) -> RunView:
-    """Lock a run: it does not continue until somebody unlocks it with a reason."""
-    context = await _controlled(request, who, run_id, "lock", reason=body.reason)
-    await context.runs.lock(run_id, body.reason, by=who.name)
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/unlock", responses=problems(409))
-async def unlock_run(run_id: RunId, body: UnlockBody, request: Request, who: Operator) -> RunView:
-    """Unlock a run, with a reason and the three self-checks; it continues in the same round."""
-    context = await _controlled(request, who, run_id, "unlock", reason=body.reason, limits=body.limits)
-    missing = [check for check in CHECKS if check not in body.checks]
-    if missing or not body.reason.strip():
-        raise Problem(422, "bad-request", f"missing: {', '.join(missing) or 'reason'}")
-    await context.check_allowed(run_id)
-    await context.execute(
-        lambda: context.runs.unlock(
-            run_id,
-            body.reason,
-            checks=body.checks,
-            by=who.name,
-            limits=body.limits,
-            message=body.message,
-            note=body.note,
-            exit=body.exit,
-            execute=context.attachment(),
-        ),
-        run_id,
-        limited=False,
-    )
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/answer", responses=problems(409))
-async def answer_run(run_id: RunId, body: AnswerBody, request: Request, who: Operator) -> RunView:
-    """Answer a question, or decide about a tool call."""
-    context = await _controlled(request, who, run_id, "answer", at=body.at)
-    if body.text is None and body.data is None:
-        raise Problem(422, "bad-request", "an answer has a text, data, or both")
-    await context.check_allowed(run_id)
-    message = msgspec.structs.replace(message_of(body), role="user")
-    await context.execute(
-        lambda: context.runs.answer(run_id, message, at=body.at, exact=True, execute=context.attachment()),
-        run_id,
-        limited=False,
-    )
-    return await _shown(context, run_id)
-
-
-@router.post("/runs/{run_id}/retry", responses=problems(409, 429))
-async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Operator) -> RunView:
-    """Run again what failed; everything that finished is kept."""
-    context = await _controlled(request, who, run_id, "retry")
-    await context.check_allowed(run_id)
-    changes = await _changes(context, who, body)
-    await context.execute(
-        lambda: context.runs.retry_in_background(
-            run_id, script=body.script, attach=context.attachment(), **changes
-        ),
-        run_id,
-    )
-    return await _shown(context, run_id)
-
-
-async def _changes(context: ServerContext, who: Principal, body: ChangesBody) -> dict[str, Any]:
-    """Changes as `Runs` takes them. Other variables need the text again, in which they are not replaced
-    yet."""
-    if body.workflow is None:
-        if body.variables:
-            raise Problem(422, "bad-request", "other variables need the workflow again: give `workflow`")
-        return {"limits": body.limits}
-    plan = await plan_to_run(context, who, body.workflow, body.variables)
-    return {"limits": body.limits, "workflow": plan.workflow}
-
-
-@router.post(
-    "/runs/{run_id}/fork",
-    status_code=201,
-    responses={**problems(409, 429), 201: {"description": "The new run is stored.", "headers": LOCATION}},
-)
-async def fork_run(
-    run_id: RunId, body: ForkBody, request: Request, response: Response, who: Operator
-) -> StartedRun:
-    """Start a new run from a point of this one."""
-    context = await _controlled(request, who, run_id, "fork", at=body.at)
-    await context.check_allowed(run_id)
-    context.check_capacity()
-    changes = await _changes(context, who, body)
-    new = await context.runs.fork(run_id, body.at, message=body.message, script=body.script, **changes)
-    if body.run:
-        await context.execute(
-            lambda: context.runs.resume_in_background(new, attach=context.attachment()), new
-        )
-    response.headers["location"] = f"/api/v1/runs/{new}"
-    return StartedRun(id=new, status=(await context.runs.store.row(new)).status)
-
-
-class ReplayResult(Struct, frozen=True):
-    """What a replay found."""
-
-    difference: Difference | None
-    """The first difference; null if there is none."""
-
-
-@router.post("/runs/{run_id}/replay", responses={**problems(409), 200: struct_response(ReplayResult)})
-async def replay_run(run_id: RunId, body: ChangesBody, request: Request, who: Operator) -> dict[str, Any]:
-    """Where the run would first have differed with these changes; no model is called."""
-    context = await _controlled(request, who, run_id, "replay")
-    difference = await context.runs.replay(run_id, **await _changes(context, who, body))
-    return {"difference": msgspec.to_builtins(difference) if difference is not None else None}
-
-
-# Debugging.
-
-
-@router.post("/runs/{run_id}/step", responses=problems(409, 429))
-async def step_run(run_id: RunId, body: StepBody, request: Request, who: Operator) -> RunView:
-    """Run the next node of a paused run, or its next round, and pause again."""
-    context = await _controlled(request, who, run_id, "step", round=body.round)
-    await context.check_allowed(run_id)
-    await context.execute(
-        lambda: context.runs.step_in_background(run_id, round=body.round, attach=context.attachment()),
-        run_id,
-    )
-    return await _shown(context, run_id)
-
-
-@router.get(
-    "/runs/{run_id}/breakpoints",
-    responses={**problems(409), 200: struct_response(list[BreakpointState])},
-)
-async def get_breakpoints(run_id: RunId, request: Request, who: Viewer) -> list[dict[str, Any]]:
-    """The breakpoints of a run, with how often each was reached."""
-    context = context_of(request)
-    await context.visible_row(who, run_id)
-    return [msgspec.to_builtins(state) for state in await context.runs.breakpoints(run_id)]
-
-
-@router.post(
-    "/runs/{run_id}/breakpoints",
-    responses={**problems(409), 200: struct_response(list[BreakpointState])},
-)
-async def change_breakpoints(
-    run_id: RunId, body: BreakpointsBody, request: Request, who: Operator
-) -> list[dict[str, Any]]:
-    """Set and remove breakpoints, whichever process executes the run."""
-    context = await _controlled(request, who, run_id, "breakpoints")
-    states = await context.runs.set_breakpoints(
-        run_id, *breakpoint_sources(body.add), remove=breakpoint_sources(body.remove)
-    )
-    return [msgspec.to_builtins(state) for state in states]
-
-
-@router.post("/runs/{run_id}/edit", responses={**problems(409), 200: struct_response(RunState)})
-async def edit_run(run_id: RunId, body: EditBody, request: Request, who: Operator) -> dict[str, Any]:
-    """Edit a message that waits at a node of a paused or locked run."""
-    context = await _controlled(request, who, run_id, "edit", at=body.at)
-    if body.text is None and body.data is None:
-        raise Problem(422, "bad-request", "an edit has a text, data, or both")
-    seen = await context.runs.edit(
-        run_id, body.text, at=body.at, position=body.position, data=body.data, version=body.version
-    )
-    return _state_view(seen)

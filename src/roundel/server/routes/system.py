@@ -23,7 +23,6 @@ from roundel.workflow.policy import Policy
 router = APIRouter(tags=["system"])
 Viewer = Annotated[Principal, caller("viewer")]
 Admin = Annotated[Principal, caller("admin")]
-PLACEHOLDER = "Roundel is running. Its API is described at /api/v1/openapi.json.\n"
 
 
 class Health(ResponseBody):
@@ -69,6 +68,8 @@ class ServerView(ResponseBody):
     """The most runs that are executed at once, streams, and bytes of a body."""
     active_runs: int
     """The runs that it executes now."""
+    demo: bool
+    """Whether it shows the demo, of which nothing is kept."""
 
 
 @router.get("/healthz", responses=problems())
@@ -128,6 +129,7 @@ async def get_server(request: Request, _who: Viewer) -> ServerView:
             "body_bytes": MAX_BODY,
         },
         active_runs=context.active_runs,
+        demo=settings.demo,
     )
 
 
@@ -141,8 +143,3 @@ def _allowed(policy: Policy) -> Allowed:
         python_code=policy.python_code,
         files=bool(policy.files),
     )
-
-
-@router.get("/", include_in_schema=False)
-async def get_root() -> Response:
-    return PlainTextResponse(PLACEHOLDER)

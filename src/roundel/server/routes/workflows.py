@@ -1,8 +1,8 @@
 """Saved workflows: list, read, save, copy and delete them, and read their earlier versions.
 
-A version is the ETag of a workflow. Whoever saves says which version they change (`If-Match`), or that there
-is none yet (`If-None-Match: *`), so that nobody overwrites what they have not seen: also across processes,
-since the store compares the version in the transaction that writes.
+A version is the ETag of a workflow. A client that saves says which version it changes (`If-Match`), or that
+there is none yet (`If-None-Match: *`), so that nobody overwrites what they have not seen: also across
+processes, since the store compares the version in the transaction that writes.
 
 A workflow belongs to a group. Where a request names none, the groups of the caller are searched in order; a
 new one gets the first of them. `draft` and `errors` are of the day on which a version was saved; `check`

@@ -1,0 +1,119 @@
+"""Writes web/src/api/schema.ts: the TypeScript types of everything that the HTTP API sends and takes.
+
+The source is docs/openapi.json. A test compares the file with what this program would write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "docs" / "openapi.json"
+TARGET = ROOT / "web" / "src" / "api" / "schema.ts"
+HEAD = "// Written by tools/web_types.py from docs/openapi.json. `make tables` writes it again.\n"
+SPARSE = ("RunOutput", "Problem")
+"""Answers in which fields without a value are missing."""
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+
+
+def types_of(document: dict[str, Any]) -> str:
+    """The types of all components of an OpenAPI document."""
+    schemas = document["components"]["schemas"]
+    sent = _sent(document)
+    return HEAD + "".join(_declaration(name, schemas[name], name in sent) for name in sorted(schemas))
+
+
+def _sent(document: dict[str, Any]) -> set[str]:
+    """The components that clients send. Only there may a field with a default be missing."""
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    pending = [one["requestBody"] for one in operations if "requestBody" in one]
+    found: set[str] = set()
+    for part in pending:  # grows during the iteration
+        for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(part)):
+            if name not in found:
+                found.add(name)
+                pending.append(document["components"]["schemas"][name])
+    return found
+
+
+def _declaration(name: str, schema: dict[str, Any], is_sent: bool) -> str:
+    comment = _comment(schema.get("description", ""), "")
+    if schema.get("type") == "object" and "properties" in schema:
+        needed = set(schema.get("required", ()))
+        if not is_sent and name not in SPARSE:
+            needed |= {field for field, about in schema["properties"].items() if "default" in about}
+        body = _object({**schema, "required": needed}, "")
+        return f"\n{comment}export interface {_name(name)} {body}\n"
+    return f"\n{comment}export type {_name(name)} = {_type(schema, '')};\n"
+
+
+def _name(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
+def _comment(text: str, indent: str) -> str:
+    return f"{indent}/** {' '.join(text.split())} */\n" if text else ""
+
+
+def _object(schema: dict[str, Any], indent: str) -> str:
+    inner = indent + "  "
+    needed = schema.get("required", ())
+    lines = []
+    for name, field in schema.get("properties", {}).items():
+        key = name if _IDENTIFIER.fullmatch(name) else json.dumps(name)
+        optional = "" if name in needed else "?"
+        lines.append(
+            f"{_comment(field.get('description', ''), inner)}{inner}{key}{optional}: {_type(field, inner)};\n"
+        )
+    return "{\n" + "".join(lines) + indent + "}"
+
+
+def _type(schema: Any, indent: str) -> str:
+    if not isinstance(schema, dict) or not schema:
+        return "unknown"
+    if "$ref" in schema:
+        return _name(schema["$ref"].rpartition("/")[2])
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "enum" in schema:
+        return _union(json.dumps(value) for value in schema["enum"])
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            return _union(_type(one, indent) for one in schema[several])
+    if "allOf" in schema:
+        return " & ".join(_type(one, indent) for one in schema["allOf"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return _union(_type({**schema, "type": one}, indent) for one in kind)
+    if kind == "array":
+        return _array(schema, indent)
+    if kind == "object":
+        if "properties" in schema:
+            return _object(schema, indent)
+        return f"Record<string, {_type(schema.get('additionalProperties'), indent)}>"
+    return {"string": "string", "integer": "number", "number": "number", "boolean": "boolean"}.get(
+        kind or "", "null" if kind == "null" else "unknown"
+    )
+
+
+def _array(schema: dict[str, Any], indent: str) -> str:
+    if "prefixItems" in schema:
+        return f"[{', '.join(_type(one, indent) for one in schema['prefixItems'])}]"
+    item = _type(schema.get("items"), indent)
+    return f"({item})[]" if " " in item and not item.startswith("{") else f"{item}[]"
+
+
+def _union(parts: Any) -> str:
+    return " | ".join(dict.fromkeys(parts))
+
+
+def main() -> None:
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(types_of(json.loads(SOURCE.read_text())))
+
+
+if __name__ == "__main__":
+    main()
