@@ -1,0 +1,1463 @@
+// Written by tools/web_types.py from docs/openapi.json. `make tables` writes it again.
+
+/** What workflows that reach the server as text may use, by name. */
+export interface Allowed {
+  /** Python functions. */
+  functions: string[];
+  /** MCP servers. */
+  mcp: string[];
+  /** Environment variables. */
+  environment: string[];
+  /** Providers, and the hosts of other endpoints. */
+  models: string[];
+  /** Whether code that models write may run. */
+  python_code: boolean;
+  /** Whether some folders are allowed. */
+  files: boolean;
+}
+
+/** An answer to a question. */
+export interface AnswerBody {
+  /** The text. */
+  text?: string | null;
+  /** Structured fields. */
+  data?: Record<string, JsonValue> | null;
+  /** The address of the question; needed if there are several. */
+  at?: string;
+}
+
+/** Who did what. */
+export interface AuditEntry {
+  /** The number of the entry. */
+  number: number;
+  /** When it happened. */
+  time: string;
+  /** The id, name and role of the caller; null for somebody who is not signed in. */
+  who: Record<string, unknown> | null;
+  /** What was done, such as `run.start`. */
+  action: string;
+  /** What it was done to: the id of a run, the name of a workflow. */
+  subject: string;
+  /** More about it, depending on the action. */
+  details: Record<string, unknown>;
+}
+
+/** A page of the audit log. */
+export interface AuditList {
+  /** The entries of this page. */
+  entries: AuditEntry[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** The figures of several rounds together. */
+export interface BandView {
+  /** The number of the first round. */
+  from: number;
+  /** The number of the last round. */
+  to: number;
+  /** The highest score. */
+  best_score: number | null;
+  /** The score in the middle. */
+  median_score: number | null;
+  /** The tokens of all rounds. */
+  tokens: number;
+  /** What they cost; null if no price is known. */
+  cost_usd: number | null;
+  /** How long they took. */
+  seconds: number;
+  /** When the first of them began. */
+  started: string;
+  /** When the last of them ended; null if one is running. */
+  ended: string | null;
+  /** How many of them have failed. */
+  failed: number;
+}
+
+/** One typed part of a message that is more than plain text. */
+export interface Block {
+  /** What kind of block it is. */
+  type: "audio" | "data" | "file" | "image" | "text" | "video";
+  /** Its text. */
+  text: string;
+  /** Where its content is. */
+  url: string;
+  /** The media type of its content. */
+  media_type: string;
+  /** Its content. */
+  data: unknown;
+}
+
+/** A node that is not ready, and what it waits for. */
+export interface BlockedNode {
+  /** Its address in the run, such as `Writer[3]`. */
+  address: string;
+  /** The id of the node. */
+  node_id: string;
+  /** The type of the node. */
+  type: string;
+  /** The ids of the nodes, or of the entries of loops, that have to settle first. */
+  waits_for: string[];
+  /** Whether it would run then; otherwise an edge has to trigger it. */
+  is_triggered: boolean;
+}
+
+/** A breakpoint: a place, or a condition. */
+export interface BreakpointBody {
+  /** A node or an address, such as `Writer` or `Writer[3]`. */
+  at?: string;
+  /** A condition in CEL. */
+  cel?: string;
+}
+
+/** A breakpoint of a run, and how often it was reached. */
+export interface BreakpointState {
+  /** The breakpoint as it was set. */
+  text: string;
+  /** How often it was reached. */
+  hits: number;
+  /** Why its condition could not be evaluated, the first time. */
+  problem: string;
+}
+
+/** Breakpoints to set and to remove. */
+export interface BreakpointsBody {
+  /** Breakpoints to set. */
+  add?: (string | BreakpointBody)[];
+  /** Breakpoints to remove. */
+  remove?: (string | BreakpointBody)[];
+}
+
+/** Every node type, and every other object of a workflow, with its fields in order. */
+export interface Catalog {
+  /** Every node type by name: title, description, ports, fields, example. */
+  node_types: Record<string, Record<string, unknown>>;
+  /** Every other object of a workflow by name: title, description, fields. */
+  objects: Record<string, Record<string, unknown>>;
+}
+
+/** The changes that a retry, a fork or a replay brings. */
+export interface ChangesBody {
+  /** Another workflow: the name of a saved one, or a text. */
+  workflow?: string | WorkflowText | null;
+  /** Other limits. */
+  limits?: Record<string, number | "lock" | "allow">;
+  /** Other values of variables; they need `workflow`. */
+  variables?: Record<string, string | number | boolean | null>;
+}
+
+/** A text to check. */
+export interface CheckBody {
+  /** The text of a workflow. */
+  text: string;
+  /** Values of variables. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** The name of the file in diagnostics. */
+  name?: string;
+  /** `compact` draws smaller. */
+  density?: "normal" | "compact";
+}
+
+/** What is known about a text. */
+export interface CheckResult {
+  /** It has no errors, and can be run. */
+  ok: boolean;
+  /** It has errors, and is drawn as far as it can be read. */
+  draft: boolean;
+  /** The name that runs of it have. */
+  workflow: string;
+  /** Errors and warnings. */
+  diagnostics: Diagnostic[];
+  /** What bounds each loop; empty for a draft. */
+  loops: Proof[];
+  /** The variables of the workflow. */
+  variables: VariableView[];
+  /** None if the text has no graph. */
+  drawing: Drawing | null;
+}
+
+/** Where to copy a workflow. */
+export interface CopyBody {
+  /** The name of the copy. */
+  name: string;
+  /** The group of the copy; without it, the first of the caller. */
+  group?: string | null;
+}
+
+/** How much was deleted. */
+export interface Deleted {
+  /** How many entries were deleted. */
+  deleted: number;
+}
+
+/** One error or warning. Lines and columns count from 1; 0 means unknown. The code is stable and documented (docs/errors.md); message and hint are for people, and may change. */
+export interface Diagnostic {
+  /** The stable code, which the manual explains. */
+  code: string;
+  /** Whether it prevents a run. */
+  severity: "error" | "warning";
+  /** The name of the text or file. */
+  file: string;
+  /** The line, from 1; 0 if unknown. */
+  line: number;
+  /** The column, from 1; 0 if unknown. */
+  column: number;
+  /** What is wrong. */
+  message: string;
+  /** What to do about it; may be empty. */
+  hint: string;
+}
+
+/** An error or a warning, with its place in the text. */
+export interface DiagnosticView {
+  /** The stable code, which the manual explains. */
+  code: string;
+  /** `error` or `warning`. */
+  severity: string;
+  /** The name of the text. */
+  file: string;
+  /** The line, from 1; 0 if it is about the whole text. */
+  line: number;
+  /** The column, from 1; 0 if it is about the whole line. */
+  column: number;
+  /** What is wrong. */
+  message: string;
+  /** What to do about it; may be empty. */
+  hint: string;
+}
+
+/** Where a rerun first differs from what happened. Created by Rerun. */
+export interface Difference {
+  /** Where it is, such as `Writer[3]`. */
+  address: string;
+  /** What is different. */
+  what: string;
+  /** What happened in the run. */
+  before: string;
+  /** What would happen now. */
+  now: string;
+}
+
+/** A laid out workflow; `roundel.drawing.assembly.draw` creates it. */
+export interface Drawing {
+  /** How much room it takes. */
+  density: "compact" | "normal";
+  /** The width of the whole drawing. */
+  width: number;
+  /** The height of the whole drawing. */
+  height: number;
+  /** The name of the workflow. */
+  title: string;
+  /** Lines below the title. */
+  captions: string[];
+  /** A region precedes the regions inside it, so that they can be painted in this order. */
+  regions: Region[];
+  /** All nodes. */
+  nodes: DrawnNode[];
+  /** Where inputs enter, and where votes are counted. */
+  marks: Mark[];
+  /** All edges. */
+  edges: DrawnEdge[];
+  /** Problems of the workflow as a whole; nodes, edges and regions have their own. */
+  problems: Diagnostic[];
+}
+
+/** An edge of the workflow; or a line from the mark `start`, or to the mark `vote`. */
+export interface DrawnEdge {
+  /** The key of a node or of a mark. */
+  source: string;
+  /** The key of a node or of a mark. */
+  target: string;
+  /** An edge of the workflow, or a line from or to a mark. */
+  kind: "edge" | "start" | "vote";
+  /** Whether it leads to the entry of a loop around it, and so begins the next round. */
+  back: boolean;
+  /** Whether it leaves a loop. */
+  leaves: boolean;
+  /** Whether a message on it makes the target run. */
+  triggers: boolean;
+  /** The port that it leaves by; empty for the usual one. */
+  port: string;
+  /** Whether only this port takes it: a failure (`error`), a timeout or an exit. */
+  explicit: boolean;
+  /** Its port, condition and processing, not cut. */
+  text: string;
+  /** Its text as drawn; None if it has none. */
+  label: Label | null;
+  /** Pieces of points. The first is the start; then one point is a line, three points are a cubic curve. */
+  route: number[][][];
+  /** Errors and warnings about it. */
+  problems: Diagnostic[];
+}
+
+/** A node of the workflow. */
+export interface DrawnNode {
+  /** Unique in the drawing: its id, preceded by the ids of the nodes that contain it. */
+  key: string;
+  /** The id of the node. */
+  id: string;
+  /** The type of the node. */
+  type: string;
+  /** Whether it bounds a loop. */
+  guard: boolean;
+  /** The id, cut to the width of the box. */
+  label: string;
+  /** The type and the limit, cut to the width of the box. */
+  caption: string;
+  /** Where it is. */
+  box: Rect;
+  /** Whether the input of its graph enters here. */
+  start: boolean;
+  /** Whether its output is a result of its graph. */
+  end: boolean;
+  /** The key of the region that contains it; empty at the top. */
+  parent: string;
+  /** The key of its own region, if it has graphs inside. */
+  region: string;
+  /** Whether it does not exist: only an edge, `start` or `end` names it. */
+  missing: boolean;
+  /** Errors and warnings about it. */
+  problems: Diagnostic[];
+}
+
+/** An edge of the node that asks, and whether the answer would take it. */
+export interface EdgePreview {
+  /** The id of the node that asks. */
+  source: string;
+  /** The id of the node that the edge leads to. */
+  target: string;
+  /** Its port, condition and processing; empty for a plain edge. */
+  text: string;
+  /** Whether the answer takes it. If one that leaves a loop is taken and triggers, there is no further round. */
+  fires: boolean;
+  /** Why this is not known: the condition failed, or is a Python function; null if it is known. */
+  error: string | null;
+  /** Whether it leaves a loop. */
+  leaves: boolean;
+  /** Whether it leads to the entry of a loop, and so begins the next round. */
+  back: boolean;
+  /** Whether a message on it makes the target run. */
+  triggers: boolean;
+}
+
+/** A new content for a message that waits. */
+export interface EditBody {
+  /** The address of the node at which the message waits; empty for the first that is ready. */
+  at?: string;
+  /** Its number in the queue, from 0; null for the last one. */
+  position?: number | null;
+  /** The new text. */
+  text?: string | null;
+  /** The new structured fields. */
+  data?: Record<string, JsonValue> | null;
+  /** The `version` of the message that was read, so that two people do not overwrite each other. */
+  version?: string;
+}
+
+/** A worst case and a typical case. */
+export interface Estimate {
+  /** None if nothing bounds it, or the bound is too large to be of use. */
+  worst: number | null;
+  /** What is usual. */
+  typical: number;
+}
+
+/** The rows of all nodes, and their sums. */
+export interface Forecast {
+  /** One row for each node. */
+  nodes: NodeForecast[];
+  /** The calls of models in the whole run. */
+  model_calls: Estimate;
+  /** The calls of tools in the whole run. */
+  tool_calls: Estimate;
+  /** The tokens of the whole run. */
+  tokens: Estimate;
+  /** A rule of thumb, for the agents whose price is known; None if none is. */
+  cost_usd: number | null;
+  /** The agents whose price is not known. */
+  unpriced: string[];
+  /** What the figures assume. */
+  assumptions: string[];
+}
+
+/** A text to forecast. */
+export interface ForecastBody {
+  /** The text of a workflow. */
+  text: string;
+  /** Values of variables. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** Limits to use instead of those in the text. */
+  limits?: Record<string, number | "lock" | "allow">;
+  /** The name of the file in diagnostics. */
+  name?: string;
+}
+
+/** What a run of a text may take. */
+export interface ForecastResult {
+  /** Errors and warnings. */
+  diagnostics: Diagnostic[];
+  /** None if the text has errors. */
+  forecast: Forecast | null;
+  /** What bounds each loop. */
+  loops: Proof[];
+}
+
+/** Where a new run departs from this one, and with which changes. */
+export interface ForkBody {
+  /** Another workflow: the name of a saved one, or a text. */
+  workflow?: string | WorkflowText | null;
+  /** Other limits. */
+  limits?: Record<string, number | "lock" | "allow">;
+  /** Other values of variables; they need `workflow`. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** Replies of models, tools and people, as a script file has them, or its text. */
+  script?: Record<string, JsonValue> | string | null;
+  /** The address at which the new run begins; empty for where the run is now. */
+  at?: string;
+  /** Another message at this point. */
+  message?: string | null;
+  /** Whether the new run begins at once. */
+  run?: boolean;
+}
+
+/** A Python function that workflows may name; `module:*` stands for all functions of a module. */
+export interface FunctionView {
+  /** The name of the function, `module:function`. */
+  name: string;
+  /** What an installed package has registered it as; null if it may be used as anything. */
+  kind?: "function" | "tool" | "condition" | "processor" | "middleware" | null;
+}
+
+/** How much of a limit is used. */
+export interface GuardState {
+  /** What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit. */
+  kind: string;
+  /** The node, loop or graph that has the limit. */
+  name: string;
+  /** How much is used. */
+  used: number;
+  /** The limit. */
+  limit: number;
+  /** The address of the loop or node; empty for the whole run. */
+  address: string;
+}
+
+/** How much of a limit is used. */
+export interface GuardView {
+  /** What it limits: rounds, seconds, tokens, … */
+  kind: string;
+  /** The node, loop or graph that has the limit. */
+  name: string;
+  /** How much is used. */
+  used: number;
+  /** The limit. */
+  limit: number;
+  /** How near it is: 1 if the limit is reached. */
+  share: number;
+}
+
+/** The server works. */
+export interface Health {
+  /** `ok`. */
+  status: string;
+}
+
+export type JsonValue = unknown;
+
+/** The text on an edge, each line centred in the box. */
+export interface Label {
+  /** The lines of the text. */
+  lines: string[];
+  /** Where it is. */
+  box: Rect;
+}
+
+/** One guard, or several edges, that bound a loop. */
+export interface Limit {
+  /** A node; or edges, such as `Reviewer → Writer`, whose conditions prevent a further round. */
+  guard: string;
+  /** A number of rounds; or a time such as `20 seconds`, after which the guard's next run ends the loop. */
+  limit: number | string;
+}
+
+/** Why a run is locked. */
+export interface LockBody {
+  /** Why, for people. */
+  reason: string;
+}
+
+/** The rounds of one loop. */
+export interface LoopFigures {
+  /** The name of the loop. */
+  loop: string;
+  /** Why it was last left; empty if it was not left yet. */
+  exit_reason: string;
+  /** Single rounds; or, with `band`, aggregates. */
+  rounds: RoundView[] | BandView[];
+}
+
+/** What became of a loop of a run that is over. */
+export interface LoopOutcome {
+  /** The name of the loop. */
+  loop: string;
+  /** All rounds that it had. */
+  rounds: number;
+  /** Why it was last left; empty if it was not. */
+  exit_reason: string;
+  /** How often it was entered. */
+  entries: number;
+}
+
+/** A loop that is running, in its current round. */
+export interface LoopPosition {
+  /** The address of the current round, such as `Writer[3]`. */
+  address: string;
+  /** The name of the loop. */
+  loop: string;
+  /** The number of the current round, from 1. */
+  round: number;
+  /** The most rounds that it can have: as proved, else its cap; None if there is no number. */
+  limit: number | null;
+  /** The guard that the limit follows from; empty for a cap, and for a node that repeats by itself. */
+  by: string;
+}
+
+/** What became of a loop. */
+export interface LoopResult {
+  /** All rounds that it had. */
+  rounds: number;
+  /** Why it was last left; null if it was not. */
+  exit_reason?: string | null;
+  /** How often it was entered. */
+  entries: number;
+}
+
+/** How a `loop` node decides whether there is another round. */
+export interface LoopRule {
+  /** The id of the node. */
+  node: string;
+  /** The most rounds. */
+  max_rounds: number;
+  /** The score that ends the loop; null if none does. */
+  exit_on_score: number | null;
+  /** So many rounds in a row without a gain end the loop; null if they do not. */
+  patience: number | null;
+  /** What counts as a gain. */
+  min_delta: number;
+  /** Which output it keeps: `last` or `best`. */
+  keep: string;
+}
+
+/** A loop that is running. */
+export interface LoopView {
+  /** The address of the current round, such as `Writer[3]`. */
+  address: string;
+  /** The name of the loop. */
+  loop: string;
+  /** The number of the current round, from 1. */
+  round: number;
+  /** The most rounds that it can have; null if there is no number. */
+  limit?: number | null;
+  /** The guard that the limit follows from; empty for a cap. */
+  by: string;
+}
+
+/** The source of a graph's input, or the place where votes are counted. */
+export interface Mark {
+  /** Unique in the drawing. */
+  key: string;
+  /** What it marks. */
+  kind: "start" | "vote";
+  /** Its text. */
+  text: string;
+  /** Where it is. */
+  box: Rect;
+}
+
+/** An MCP server that workflows may use: a program, or an address. A workflow names it exactly so. */
+export interface McpView {
+  /** Its name. */
+  name: string;
+  /** The program; empty if it is an address. */
+  command: string;
+  /** The arguments of the program. */
+  args: string[];
+  /** The address; empty if it is a program. */
+  url: string;
+}
+
+/** The caller. */
+export interface Me {
+  /** The name of the token. */
+  name: string;
+  /** The role; each contains the ones before it. */
+  role: "viewer" | "operator" | "author" | "admin";
+  /** The groups that the caller sees; null is all of them. */
+  groups: string[] | null;
+  /** When the token expires. */
+  expires?: string | null;
+}
+
+/** A page of entries. */
+export interface MemoryList {
+  /** The entries of this page. */
+  entries: MemoryView[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** Entries that were found or added. */
+export interface MemoryMatches {
+  /** The entries. */
+  entries: MemoryView[];
+}
+
+/** An entry of a memory. */
+export interface MemoryView {
+  /** The id of the entry. */
+  id: number;
+  /** The memory that it is in: `working`, `long_term`, or another one. */
+  shelf: string;
+  /** The text. */
+  text: string;
+  /** When it was written. */
+  time: string;
+  /** The run that wrote it; empty if a person did. */
+  run_id: string;
+  /** The node that wrote it. */
+  node: string;
+  /** The address of that node in the run. */
+  address: string;
+  /** The confidence that the node gave, from 0 to 1. */
+  confidence?: number | null;
+}
+
+/** A message. Nodes and edges create new ones with `msgspec.structs.replace` instead of changing them. `gc=False` keeps messages out of Python's cycle collector, since runs have many. That is safe as long as no message can be part of a reference cycle: `data` and `metadata` are plain JSON. */
+export interface Message {
+  /** The text, or a list of blocks. */
+  content: string | Block[];
+  /** `user`, `assistant` or `system`. */
+  role: "assistant" | "system" | "tool" | "user";
+  /** Structured fields. */
+  data: Record<string, unknown> | null;
+  /** What nodes have noted about it. */
+  metadata: Record<string, unknown> | null;
+  /** Whether it stays in the queue of its target after the target has run (`keep_message` of an edge). */
+  keep: boolean;
+  /** Whether its role stays as it is when it is passed on. */
+  preserve_role: boolean;
+  /** Whether it came over a `dynamic` edge, so that its target runs once for each part of it. */
+  dynamic: boolean;
+}
+
+/** The models that workflows may use. */
+export interface ModelList {
+  /** Workflows may use any endpoint; the list has the providers that are known. */
+  unrestricted: boolean;
+  /** The endpoints. */
+  models: ModelView[];
+}
+
+/** A model endpoint that workflows may use. */
+export interface ModelView {
+  /** The name of the provider. */
+  provider: string;
+  /** The address of the endpoint; empty for that of the provider. */
+  base_url: string;
+  /** Whether the operator has set a key for it, which workflows then need not name. */
+  has_key: boolean;
+}
+
+/** A token with its secret. */
+export interface NewToken {
+  /** The id, which is no secret. */
+  id: string;
+  /** The name. */
+  name: string;
+  /** The role. */
+  role: "viewer" | "operator" | "author" | "admin";
+  /** The groups that it sees; null is all of them. */
+  groups: string[] | null;
+  /** When it was created. */
+  created: string;
+  /** When it expires; null if it does not. */
+  expires: string | null;
+  /** The id of the token that created it; empty for the command line. */
+  created_by: string;
+  /** Shown once; the server stores only a digest. */
+  secret: string;
+}
+
+/** The row of one node. */
+export interface NodeForecast {
+  /** The id of the node. */
+  node: string;
+  /** The nodes around it, if it is in a subgraph or a loop agent. */
+  path: string;
+  /** Its innermost loop. */
+  loop: string;
+  /** How often it runs. */
+  runs: Estimate;
+  /** Its calls of models. */
+  model_calls: Estimate;
+  /** Its calls of tools. */
+  tool_calls: Estimate;
+  /** The tokens that it uses. */
+  tokens: Estimate;
+  /** A rule of thumb; None if the price of its model is not known. */
+  cost_usd: number | null;
+}
+
+/** The messages that wait at a node. */
+export interface NodeQueue {
+  /** Its address in the run, such as `Writer[3]`. */
+  address: string;
+  /** The id of the node. */
+  node_id: string;
+  /** The messages, the oldest first. */
+  messages: WaitingMessage[];
+}
+
+/** A text to draw. */
+export interface PictureBody {
+  /** The text of a workflow. */
+  text: string;
+  /** Values of variables. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** The name of the file in diagnostics. */
+  name?: string;
+  /** `compact` draws smaller. */
+  density?: "normal" | "compact";
+  /** The colours; `auto` follows what the reader of the picture prefers. */
+  scheme?: "auto" | "light" | "dark";
+}
+
+/** An answer that is not given yet. */
+export interface PreviewBody {
+  /** The text. */
+  text?: string | null;
+  /** Structured fields. */
+  data?: Record<string, JsonValue> | null;
+  /** The address of the question; needed if there are several. */
+  at?: string;
+}
+
+/** An error, as RFC 9457 defines it. Some problems have further members. */
+export interface Problem {
+  /** What went wrong, as a stable name for programs. */
+  type: "urn:roundel:problem:bad-request" | "urn:roundel:problem:invalid-workflow" | "urn:roundel:problem:unauthenticated" | "urn:roundel:problem:forbidden" | "urn:roundel:problem:not-found" | "urn:roundel:problem:method-not-allowed" | "urn:roundel:problem:conflict" | "urn:roundel:problem:idempotency-conflict" | "urn:roundel:problem:stale" | "urn:roundel:problem:too-large" | "urn:roundel:problem:unsupported-media-type" | "urn:roundel:problem:misdirected" | "urn:roundel:problem:precondition-required" | "urn:roundel:problem:too-many-requests" | "urn:roundel:problem:internal-error" | "urn:roundel:problem:unavailable";
+  /** The same for people; one title for each type. */
+  title: string;
+  /** The status code of the response. */
+  status: number;
+  /** What went wrong in this case. */
+  detail?: string;
+  /** `bad-request`: which parts of the request are not valid, at most 20. */
+  errors?: {
+    /** Where it is: `body`, `query`, `path` or `header`, and the names below it. */
+    location: string[];
+    /** What is wrong. */
+    message: string;
+  }[];
+  /** `invalid-workflow`: the errors of the workflow. */
+  diagnostics?: {
+    /** The stable code, which the manual explains. */
+    code: string;
+    /** `error` or `warning`. */
+    severity: string;
+    /** The name of the text. */
+    file: string;
+    /** The line, from 1; 0 if it is about the whole text. */
+    line: number;
+    /** The column, from 1; 0 if it is about the whole line. */
+    column: number;
+    /** What is wrong. */
+    message: string;
+    /** What to do about it; may be empty. */
+    hint: string;
+  }[];
+  /** `stale`: the current version of the workflow; null if it does not exist any more. */
+  version?: number | null;
+  /** `internal-error`: the id of the entry in the server's log. */
+  reference?: string;
+}
+
+/** What to add to long-term memory: an entry, the output of a node of a run, or a text. */
+export interface PromoteBody {
+  /** The id of an entry of the group. */
+  entry?: number | null;
+  /** The id of a run, together with `at`. */
+  run?: string | null;
+  /** The address of a node of the run. */
+  at?: string;
+  /** A text. */
+  text?: string;
+}
+
+/** What is certain about a loop each time that it is entered at one particular node. `prove` creates it. */
+export interface Proof {
+  /** The name of the loop. */
+  id: string;
+  /** The ids of its nodes. */
+  nodes: string[];
+  /** The guards that bound it. */
+  bounded_by: Limit[];
+  /** None if only the cap or a clock bounds it. */
+  worst_case_rounds: number | null;
+  /** The most rounds, after which a run is locked. */
+  cap: number;
+  /** The number of loops around it, including those around a subgraph that contains it. */
+  depth: number;
+  /** The rounds in a whole run: multiplied by those of the loops around it; None if one is not known. */
+  worst_case_total: number | null;
+}
+
+/** A message that a node of a run returned. */
+export interface QuarantinedView {
+  /** The address of the node, such as `Writer[3]`. */
+  address: string;
+  /** The id of the node. */
+  node: string;
+  /** When it was returned. */
+  time: string;
+  /** The text. */
+  content: string;
+  /** What the node noted about it. */
+  metadata: Record<string, unknown>;
+  /** The confidence that the node gave, from 0 to 1. */
+  confidence?: number | null;
+}
+
+/** The first question of a run, shortened; `/questions` has all of them complete. */
+export interface QuestionSummary {
+  /** The address of the node that asks, such as `Review[2]`. */
+  address: string;
+  /** The id of the node that asks. */
+  node_id: string;
+  /** The beginning of the question. */
+  prompt: string;
+  /** The tool call that a person has to approve; null for another question. */
+  tool?: ToolCallView | null;
+}
+
+/** A question to a person. */
+export interface QuestionView {
+  /** The address of the node that asks, such as `Review[2]`. */
+  address: string;
+  /** The id of the node that asks. */
+  node_id: string;
+  /** The question. */
+  prompt: string;
+  /** The messages that the node has received. */
+  inputs: Message[];
+  /** The name and arguments of a tool call that a person has to approve. */
+  tool: Record<string, unknown> | null;
+  /** When it has to be answered; null if there is no such time. */
+  deadline: string | null;
+  /** The answer if nobody gives one by then: a text, or an object with the data of the answer; null if the node has none. */
+  default: unknown;
+}
+
+/** A node, or a round of tools, that the next steps start, in this order. */
+export interface ReadyNode {
+  /** Its address in the run, such as `Writer[3]`. */
+  address: string;
+  /** The id of the node. */
+  node_id: string;
+  /** The type of the node. */
+  type: string;
+  /** Why it is ready. */
+  why: string;
+  /** The breakpoints that the run has reached here. */
+  breakpoints: string[];
+  /** What it will receive. */
+  messages: WaitingMessage[];
+  /** The calls of a round of tools. */
+  calls: string[];
+}
+
+/** A reason. */
+export interface ReasonBody {
+  /** Why, for people. */
+  reason?: string;
+}
+
+/** A rectangle. */
+export interface Rect {
+  /** The left edge. */
+  x: number;
+  /** The upper edge; y grows downwards. */
+  y: number;
+  /** Its width. */
+  width: number;
+  /** Its height. */
+  height: number;
+}
+
+/** A frame: a loop, or a node with graphs inside. */
+export interface Region {
+  /** Unique in the drawing. */
+  key: string;
+  /** A loop, or a node with graphs inside. */
+  kind: "loop" | "node";
+  /** Whether its nodes run in rounds: a loop, a loop agent, a debate. */
+  repeats: boolean;
+  /** The name of the loop or of the node. */
+  title: string;
+  /** The bound of a loop; the type and the bound of a node. */
+  captions: string[];
+  /** The x of the title, which is beside the edges that enter at the top. */
+  title_x: number;
+  /** The key of the node at which the loop is entered. */
+  entry: string;
+  /** Where it is. */
+  box: Rect;
+  /** The key of the region that contains it; empty at the top. */
+  parent: string;
+  /** How many regions contain it. */
+  depth: number;
+  /** Errors and warnings about it. */
+  problems: Diagnostic[];
+}
+
+/** What a replay found. */
+export interface ReplayResult {
+  /** The first difference; null if there is none. */
+  difference: Difference | null;
+}
+
+/** The changes that a retry brings. */
+export interface RetryBody {
+  /** Another workflow: the name of a saved one, or a text. */
+  workflow?: string | WorkflowText | null;
+  /** Other limits. */
+  limits?: Record<string, number | "lock" | "allow">;
+  /** Other values of variables; they need `workflow`. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** Replies of models, tools and people, as a script file has them, or its text. */
+  script?: Record<string, JsonValue> | string | null;
+}
+
+/** The figures of one round. */
+export interface RoundView {
+  /** Its address in the run, such as `Writer[3]`. */
+  address: string;
+  /** Its number, from 1. */
+  number: number;
+  /** The last score that a node of the round returned. */
+  score: number | null;
+  /** The tokens that it used. */
+  tokens: number;
+  /** What it cost; null if no price is known. */
+  cost_usd: number | null;
+  /** How new its texts were, from 0 to 1; null if there were none. */
+  novelty: number | null;
+  /** How long it took. */
+  seconds: number;
+  /** What its nodes returned, by address, if they were asked for; without those of loops inside it. */
+  outputs: Record<string, string>;
+  /** When it began. */
+  started: string;
+  /** When it ended; null if it is running. */
+  ended: string | null;
+  /** `running`, `completed`, `failed`, or `stopped` if the run ended before the round did. */
+  status: "running" | "completed" | "failed" | "stopped";
+  /** How often nodes in it failed, without failures that an error edge took. */
+  failures: number;
+  /** The place beside other rounds of its loop that ran at the same time, from 0; always 0 for rounds that ran one after the other. */
+  lane: number;
+}
+
+/** An input or an answer with structured fields. */
+export interface RunInput {
+  /** The text. */
+  text?: string | null;
+  /** Structured fields. */
+  data?: Record<string, JsonValue> | null;
+}
+
+/** A page of runs. */
+export interface RunList {
+  /** The runs of this page. */
+  runs: RunView[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** The result of a run so far. */
+export interface RunOutput {
+  /** The id of the run. */
+  id: string;
+  /** The status of the run. */
+  status: string;
+  /** The text of its output. */
+  output?: string;
+  /** The structured fields of its output. */
+  data?: JsonValue;
+  /** How often each node has run. */
+  nodes?: Record<string, number>;
+  /** Each loop by name. */
+  loops?: Record<string, LoopResult>;
+  /** Calls, tokens and cost. */
+  usage?: Record<string, number | null>;
+  /** Why it failed. */
+  error?: string | null;
+  /** Why it is locked: `what`, `limit`, `address`, `evidence`. */
+  lock?: Record<string, unknown> | null;
+  /** Why it is paused: `reason`, `address`, `breakpoint`. */
+  pause?: Record<string, string> | null;
+  /** When the first open question has to be answered. */
+  deadline?: string | null;
+}
+
+/** What a run executes, as it was started: the same for its whole life. */
+export interface RunPlan {
+  /** The name of the workflow. */
+  workflow: string;
+  /** Where everything is. */
+  drawing: Drawing;
+  /** What bounds each loop. */
+  loops: Proof[];
+  /** What a run takes, at worst and usually. */
+  forecast: Forecast;
+  /** How each `loop` node decides. */
+  decisions: LoopRule[];
+  /** The ids of nodes whose output is written by a model or a person. */
+  speakers: string[];
+  /** The limits of the whole run. */
+  limits: Record<string, unknown>;
+  /** Messages that are less new than this are repetitions, and trip the breaker; null if they do not. */
+  novelty: number | null;
+  /** So many of them. */
+  window: number;
+  /** The breaker trips at so many times the tokens of the forecast; null if it does not. */
+  token_factor: number | null;
+  /** The seconds of work after which the breaker trips; null if it does not. */
+  time_limit: number | null;
+}
+
+/** The state of a run, for a debugger. */
+export interface RunState {
+  /** The id of the run. */
+  run_id: string;
+  /** The name of the workflow. */
+  workflow: string;
+  /** The status of the run. */
+  status: string;
+  /** The number of the last event. */
+  seq: number;
+  /** Why it is paused; empty if it is not. */
+  reason: string;
+  /** The address at which a breakpoint or a step paused it. */
+  stopped_at: string;
+  /** The breakpoint that paused it. */
+  breakpoint: string;
+  /** The loops that are running, outer ones first. */
+  loops: LoopPosition[];
+  /** What the next steps start, in this order. */
+  ready: ReadyNode[];
+  /** The nodes that wait for others. */
+  blocked: BlockedNode[];
+  /** The addresses of calls that a resumed run makes or awaits. */
+  in_flight: string[];
+  /** The messages that wait at nodes. */
+  queues: NodeQueue[];
+  /** The nearest one first. */
+  guards: GuardState[];
+  /** The breakpoints of the run. */
+  breakpoints: BreakpointState[];
+  /** The variables that expressions read, with secrets masked. */
+  variables: Record<string, unknown>;
+  /** The values that nodes share. */
+  state: Record<string, unknown>;
+  /** The questions that wait for a person. */
+  questions: QuestionView[];
+}
+
+/** A run, as lists and pages show it. */
+export interface RunView {
+  /** The id of the run. */
+  id: string;
+  /** The name of the workflow. */
+  workflow: string;
+  /** `running`, `waiting`, `paused`, `suspended_locked`, `completed`, `failed` or `stopped`. */
+  status: string;
+  /** When it was started. */
+  created: string;
+  /** When it last changed. */
+  updated: string;
+  /** The beginning of its input. */
+  input: string;
+  /** Its group; empty for the one without a name. */
+  group: string;
+  /** The id of the token that started it; empty for the command line. */
+  started_by: string;
+  /** The run that it was forked from. */
+  parent: string;
+  /** Where it was forked. */
+  forked_at: string;
+  /** Whether a process executes it now. */
+  is_executed: boolean;
+  /** Which rounds are left of it, if it was pruned. */
+  pruned: string;
+  /** The loops that are running, with their current rounds. */
+  loops: LoopView[];
+  /** The newest score. */
+  score?: number | null;
+  /** The scores of the last rounds of one loop, at most 20, the oldest first: of the innermost running loop that has scores, else of the loop that had one last. */
+  scores: number[];
+  /** The score that ends this loop; null if no score does. */
+  threshold?: number | null;
+  /** The ids of nodes that work now, at most 5. */
+  active: string[];
+  /** How long it has worked until `updated`, without the time in which it waited. */
+  work_seconds: number;
+  /** Calls, tokens and cost so far. */
+  usage: Record<string, unknown>;
+  /** The limit that is nearest. */
+  guard?: GuardView | null;
+  /** Why it is locked: `what`, `limit`, `address`, `evidence`, and `text`, which says it in one sentence. */
+  lock?: Record<string, unknown> | null;
+  /** Why it is paused: `reason`, `address`, `breakpoint`. */
+  pause?: Record<string, unknown> | null;
+  /** The addresses of nodes that wait for a person. */
+  questions: string[];
+  /** The first of these questions. */
+  question?: QuestionSummary | null;
+  /** When the first of these questions has to be answered. */
+  deadline?: string | null;
+  /** Its output. */
+  output: string;
+  /** Why it failed. */
+  error?: string | null;
+  /** The loops of a run that is over, in the order in which they were first entered. */
+  results: LoopOutcome[];
+}
+
+/** How many runs there are, and what they cost. */
+export interface RunsSummary {
+  /** The number of runs in each status that occurs. */
+  statuses: Record<string, number>;
+  /** Runs that do nothing until somebody answers, unlocks or resumes them. */
+  needs_person: number;
+  /** Runs that are running. */
+  running: number;
+  /** The time from which on `created` and `cost_usd` count. */
+  since: string;
+  /** Runs that were created after this time. */
+  created: number;
+  /** What these have cost so far; null if no price is known. */
+  cost_usd: number | null;
+}
+
+/** A text to save. */
+export interface SaveBody {
+  /** The text; it may have errors. */
+  text: string;
+  /** Without it, the description in the text counts. */
+  description?: string | null;
+}
+
+/** What was saved, and what is wrong with it. */
+export interface SaveResult {
+  /** The name. */
+  name: string;
+  /** The group; empty for the one without a name. */
+  group: string;
+  /** The number of the version, which is its ETag. */
+  version: number;
+  /** When this version was saved. */
+  updated: string;
+  /** Who saved it. */
+  author: string;
+  /** What it is for. */
+  description: string;
+  /** It had errors when it was saved, and cannot be run as it is. */
+  draft: boolean;
+  /** How many errors it had when it was saved. */
+  errors: number;
+  /** Errors and warnings of the text. */
+  diagnostics: DiagnosticView[];
+}
+
+/** A server, for pages and programs that work with it. */
+export interface ServerView {
+  /** The version of Roundel. */
+  version: string;
+  /** The engine that executes runs. */
+  engine: string;
+  /** The kind of store, without its location. */
+  store: string;
+  /** When the server was started. */
+  started: string;
+  /** The time of the server. */
+  time: string;
+  /** What the operator allows. */
+  allowed: Allowed;
+  /** The most runs that are executed at once, streams, and bytes of a body. */
+  limits: Record<string, number>;
+  /** The runs that it executes now. */
+  active_runs: number;
+  /** Whether it shows the demo, of which nothing is kept. */
+  demo: boolean;
+}
+
+/** A one-time code, or a token. */
+export interface SessionBody {
+  /** A one-time code, as the server prints it at start. */
+  code?: string | null;
+  /** A token. */
+  token?: string | null;
+}
+
+/** A run to start. */
+export interface StartBody {
+  /** The name of a saved workflow; or a text, which takes the role author. */
+  workflow: string | WorkflowText;
+  /** The input of the run. */
+  input?: string | RunInput;
+  /** Values of variables. */
+  variables?: Record<string, string | number | boolean | null>;
+  /** Limits to use instead of those of the workflow. */
+  limits?: Record<string, number | "lock" | "allow">;
+  /** Replies of models, tools and people, as a script file has them, or its text. */
+  script?: Record<string, JsonValue> | string | null;
+  /** The group of the run; without it, the first of the caller. */
+  group?: string | null;
+  /** Breakpoints to set before it begins. */
+  breakpoints?: (string | BreakpointBody)[];
+  /** Whether it is paused before its first node. */
+  paused?: boolean;
+}
+
+/** A run that was started. */
+export interface StartedRun {
+  /** The id of the run. */
+  id: string;
+  /** The status of the run. */
+  status: string;
+}
+
+/** How far to go. */
+export interface StepBody {
+  /** Whether to go to the next round of the loop, and not only to the next node. */
+  round?: boolean;
+}
+
+/** The templates. */
+export interface TemplateList {
+  /** The templates. */
+  templates: TemplateView[];
+}
+
+/** A workflow to begin with. */
+export interface TemplateView {
+  /** The name of the example. */
+  name: string;
+  /** A short title. */
+  title: string;
+  /** What it shows. */
+  description: string;
+  /** The text of the workflow. */
+  text: string;
+  /** The replies of models and people, for a run that costs nothing. */
+  script: string;
+  /** An input to try it with. */
+  input: string;
+  /** Its picture. */
+  svg: string;
+  /** The same as data, for pages that draw it in their own colours; null if it has no graph. */
+  drawing: Drawing | null;
+  /** Whether it can be run here as it is: some need Python functions, or files beside them. */
+  ok: boolean;
+}
+
+/** A token to create. */
+export interface TokenBody {
+  /** A name for people. */
+  name: string;
+  /** The role; not above the caller's. */
+  role: "viewer" | "operator" | "author" | "admin";
+  /** The groups that it sees; null is all that the caller sees. */
+  groups?: string[] | null;
+  /** Seconds; null is as long as the caller's own token. */
+  expires_in?: number | null;
+}
+
+/** A page of tokens. */
+export interface TokenList {
+  /** The tokens of this page. */
+  tokens: TokenView[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** A token, without its secret. */
+export interface TokenView {
+  /** The id, which is no secret. */
+  id: string;
+  /** The name. */
+  name: string;
+  /** The role. */
+  role: "viewer" | "operator" | "author" | "admin";
+  /** The groups that it sees; null is all of them. */
+  groups: string[] | null;
+  /** When it was created. */
+  created: string;
+  /** When it expires; null if it does not. */
+  expires: string | null;
+  /** The id of the token that created it; empty for the command line. */
+  created_by: string;
+}
+
+/** A tool call that a person has to approve. */
+export interface ToolCallView {
+  /** The name of the tool. */
+  name: string;
+  /** Its first arguments, with the beginnings of their texts. */
+  arguments?: JsonValue;
+}
+
+/** The functions and servers that workflows may use. */
+export interface ToolList {
+  /** Workflows may use any function and any server. */
+  unrestricted: boolean;
+  /** Workflows may run code that models write. */
+  python_code: boolean;
+  /** Python functions. */
+  functions: FunctionView[];
+  /** MCP servers. */
+  mcp: McpView[];
+}
+
+/** A part of a workflow, as it is written there, and a message to try it on. */
+export interface TryBody {
+  /** What is tried. */
+  kind: "condition" | "processor" | "score" | "template";
+  /** It, as it is written in a workflow. */
+  config: JsonValue;
+  /** The text of the message. */
+  text?: string;
+  /** The structured fields of the message. */
+  data?: Record<string, JsonValue> | null;
+  /** The round that it is tried in. */
+  round?: number;
+  /** The variables that expressions read. */
+  vars?: Record<string, JsonValue>;
+}
+
+/** What became of it. An error is part of the answer: the text that is tried may well be wrong. */
+export interface TryResult {
+  /** condition: a truth value. score: a number, or null if there is none. template: a text. processor: the text and the data of the message, or null if it is dropped. */
+  result: unknown;
+  /** Why it did not work; null if it did. */
+  error: string | null;
+}
+
+/** Why a locked run may continue, and with which changes. */
+export interface UnlockBody {
+  /** Why the run may continue. */
+  reason: string;
+  /** The self-checks; all three are needed. */
+  checks: ("cause_understood" | "cost_accepted" | "workflow_reviewed")[];
+  /** Higher limits. */
+  limits?: Record<string, number>;
+  /** A text that replaces the last message. */
+  message?: string | null;
+  /** A note for the agent that runs next. */
+  note?: string;
+  /** A node outside of the loop: the run leaves the loop, and continues there. */
+  exit?: string;
+}
+
+/** A variable of a workflow, for the form that starts it. */
+export interface VariableView {
+  /** The name of the variable. */
+  name: string;
+  /** Its value, if it is no secret. */
+  value: unknown;
+  /** Whether it is secret; then its value is null. */
+  secret: boolean;
+}
+
+/** A page of versions. */
+export interface VersionList {
+  /** The versions of this page. */
+  versions: WorkflowSummary[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** A message in the queue of a node. */
+export interface WaitingMessage {
+  /** Its number in the queue, from 0. */
+  position: number;
+  /** Changes with its content; an edit names it, so that two people do not overwrite each other. */
+  version: string;
+  /** `user`, `assistant` or `system`. */
+  role: string;
+  /** The id of the node that sent it. */
+  source: string;
+  /** Its text. */
+  text: string;
+  /** Its structured fields. */
+  data: Record<string, unknown> | null;
+  /** Whether it stays in the queue for later runs of the node. */
+  keep: boolean;
+}
+
+/** A page of saved workflows. */
+export interface WorkflowList {
+  /** The workflows of this page. */
+  workflows: WorkflowSummary[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
+/** A saved workflow, as lists show it. */
+export interface WorkflowSummary {
+  /** The name. */
+  name: string;
+  /** The group; empty for the one without a name. */
+  group: string;
+  /** The number of the version, which is its ETag. */
+  version: number;
+  /** When this version was saved. */
+  updated: string;
+  /** Who saved it. */
+  author: string;
+  /** What it is for. */
+  description: string;
+  /** It had errors when it was saved, and cannot be run as it is. */
+  draft: boolean;
+  /** How many errors it had when it was saved. */
+  errors: number;
+}
+
+/** A workflow that need not be saved. */
+export interface WorkflowText {
+  /** The text of the workflow. */
+  text: string;
+}
+
+/** A saved workflow with its text. */
+export interface WorkflowView {
+  /** The name. */
+  name: string;
+  /** The group; empty for the one without a name. */
+  group: string;
+  /** The number of the version, which is its ETag. */
+  version: number;
+  /** When this version was saved. */
+  updated: string;
+  /** Who saved it. */
+  author: string;
+  /** What it is for. */
+  description: string;
+  /** It had errors when it was saved, and cannot be run as it is. */
+  draft: boolean;
+  /** How many errors it had when it was saved. */
+  errors: number;
+  /** The text. */
+  text: string;
+}

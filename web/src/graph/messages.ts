@@ -1,0 +1,53 @@
+// What the monitor and the editor both say about a graph.
+import { catalogue } from "../i18n/messages";
+
+export const messages = catalogue(
+  {
+    zoomIn: "Zoom in",
+    zoomOut: "Zoom out",
+    fit: "Fit",
+    outline: "Outline",
+    comma: ", ",
+    start: "start",
+    end: "end",
+    vote: "majority vote",
+    edge: (from: string, to: string) => `Edge from ${from} to ${to}`,
+    upTo: (most: number) => (most === 1 ? "≤ 1 round" : `≤ ${most} rounds`),
+    proved: (by: string) => `proved, by ${by}`,
+    provedAlone: "proved, it always ends",
+    provedCap: "proved, by its cap",
+    inAll: (total: number, by: string) => `${total} in all, by ${by}`,
+    byClock: (limit: string, by: string) => `at most ${limit}, by ${by}`,
+    unproved: (cap: number) => `not proved, only its cap of ${cap}`,
+    noBound: "not proved",
+    and: " and ",
+    limitTimes: (type: string, count: number) => `${type}, ${count} times`,
+    limitRounds: (type: string, count: number) => `${type}, ${count} rounds`,
+    tooLarge: "This workflow is too large to draw.",
+  },
+  {
+    zoomIn: "放大",
+    zoomOut: "缩小",
+    fit: "适应窗口",
+    outline: "大纲",
+    comma: "，",
+    start: "开始",
+    end: "结束",
+    vote: "多数表决",
+    edge: (from: string, to: string) => `从 ${from} 到 ${to} 的边`,
+    upTo: (most: number) => `最多 ${most} 轮`,
+    proved: (by: string) => `已证明，由 ${by}`,
+    provedAlone: "已证明，总会结束",
+    provedCap: "已证明，由轮数上限",
+    inAll: (total: number, by: string) => `总计 ≤ ${total} 轮，由 ${by}`,
+    byClock: (limit: string, by: string) => `最多 ${limit}，由 ${by}`,
+    unproved: (cap: number) => `未证明，仅有上限 ${cap} 轮`,
+    noBound: "未证明",
+    and: "和",
+    limitTimes: (type: string, count: number) => `${type}，${count} 次`,
+    limitRounds: (type: string, count: number) => `${type}，${count} 轮`,
+    tooLarge: "此工作流太大，无法绘制。",
+  },
+);
+
+export type ShapeTexts = ReturnType<typeof import("../i18n/messages").useMessages<(typeof messages)["en"]>>;

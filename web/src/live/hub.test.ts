@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Hub, RUN_STREAMS, type FromHub } from "./hub";
+import { SseParser } from "./sse";
+
+/** Streams that the test feeds. */
+class FakeServer {
+  streams: { url: string; lastId: string; push: (text: string) => void; end: () => void; aborted: boolean }[] = [];
+
+  fetch = (url: string, options: { headers: Record<string, string>; signal: AbortSignal }): Promise<Response> => {
+    const encoder = new TextEncoder();
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const stream = {
+          url,
+          lastId: options.headers["last-event-id"] ?? "",
+          aborted: false,
+          push: (text: string) => controller.enqueue(encoder.encode(text)),
+          end: () => controller.close(),
+        };
+        this.streams.push(stream);
+        options.signal.addEventListener("abort", () => {
+          stream.aborted = true;
+          try {
+            controller.error(new DOMException("aborted", "AbortError"));
+          } catch {
+            // It has ended already.
+          }
+        });
+      },
+    });
+    return Promise.resolve(new Response(body));
+  };
+
+  get open() {
+    return this.streams.filter((stream) => !stream.aborted);
+  }
+}
+
+const settle = () => vi.advanceTimersByTimeAsync(5);
+const message = (id: string, run: string, seq: number) =>
+  `id: ${id}\nevent: loop_round\ndata: {"seq":${seq},"event":"loop_round","run_id":"${run}","timestamp":"","data":{}}\n\n`;
+
+function events(received: FromHub[]): string[] {
+  return received.flatMap((one) => (one.type === "events" ? one.events.map((event) => `${event.run_id} ${event.seq}`) : []));
+}
+
+describe("the hub", () => {
+  let server: FakeServer;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    server = new FakeServer();
+    vi.stubGlobal("fetch", server.fetch);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  it("shares one stream among all tabs, and gives each what it follows", async () => {
+    const hub = new Hub();
+    const received: FromHub[][] = [];
+    const pages = ["a", "b"].map((run) => {
+      const own: FromHub[] = [];
+      received.push(own);
+      const page = hub.join((one) => own.push(one));
+      hub.take(page, { type: "follow", run });
+      return page;
+    });
+    await settle();
+    expect(server.open.length).toBe(1);
+    server.open[0]?.push(message("1", "a", 1) + message("2", "b", 1));
+    await settle();
+    expect(received.map(events)).toEqual([["a 1"], ["b 1"]]);
+    for (const page of pages) hub.leave(page);
+    await settle();
+    expect(server.open.length).toBe(0);
+  });
+
+  it("has few streams of single runs, of those that were looked at last", async () => {
+    const hub = new Hub();
+    for (const run of ["a", "b", "c", "d"]) {
+      const page = hub.join(() => {});
+      hub.take(page, { type: "look", run, after: 3 });
+      await settle();
+    }
+    const urls = server.open.map((stream) => stream.url);
+    expect(urls.length).toBe(1 + RUN_STREAMS);
+    expect(urls).toContain("/api/v1/runs/d/events?after=3");
+  });
+
+  it("continues where it was, and says that something may be missing", async () => {
+    const hub = new Hub();
+    const received: FromHub[] = [];
+    const page = hub.join((one) => received.push(one));
+    hub.take(page, { type: "follow-all", isOn: true });
+    await settle();
+    server.open[0]?.push(message("7:1", "a", 1));
+    await settle();
+    server.streams[0]?.end();
+    await vi.advanceTimersByTimeAsync(3000);
+    const states = received.flatMap((one) => (one.type === "connection" ? [one.connection.state] : []));
+    expect(states).toEqual(["connecting", "live", "reconnecting", "live"]);
+    expect(server.streams[1]?.lastId).toBe("7:1");
+    expect(received.at(-1)).toEqual({ type: "gap" });
+  });
+
+  it("notices a connection that has died silently", async () => {
+    const hub = new Hub();
+    hub.join(() => {});
+    await settle();
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect(server.streams[0]?.aborted).toBe(true);
+    expect(server.streams.length).toBeGreaterThan(1);
+  });
+});
+
+describe("server-sent events", () => {
+  it("are found wherever the chunks are cut", () => {
+    const text = `: \n\n${message("1", "a", 1)}${message("2", "a", 2)}event: end\ndata: {}\n\n`;
+    for (let cut = 0; cut <= text.length; cut++) {
+      const parser = new SseParser();
+      const found = [...parser.push(text.slice(0, cut)), ...parser.push(text.slice(cut))];
+      expect(found.map((one) => `${one.event} ${one.id}`)).toEqual(["loop_round 1", "loop_round 2", "end "]);
+    }
+  });
+});

@@ -1,0 +1,644 @@
+// A run as its events tell it: nodes, rounds, executions, and when it worked and when it waited.
+//
+// `RunModel.apply` takes events in order. The maps stay the same, and an entry is replaced when it changes,
+// so a component that selects one entry is drawn again only for changes of it.
+import { callerOf, isInside, parseAddress, roundOf } from "./address";
+import type { RunEvent } from "./events";
+
+export type RunStatus =
+  | "running"
+  | "waiting"
+  | "paused"
+  | "suspended_locked"
+  | "completed"
+  | "failed"
+  | "stopped";
+
+/** Whether nothing more can happen to a run. */
+export function isOver(status: RunStatus): status is "completed" | "failed" | "stopped" {
+  return status === "completed" || status === "failed" || status === "stopped";
+}
+
+export type NodeStatus = "idle" | "running" | "waiting" | "completed" | "failed" | "skipped";
+
+/** A node in the graph, over the whole run. The key is its id, after those of the nodes that contain it. */
+export interface NodeState {
+  key: string;
+  status: NodeStatus;
+  /** How often it has started. */
+  runs: number;
+  /** The address of its newest execution. */
+  address: string;
+}
+
+export interface ToolCall {
+  address: string;
+  name: string;
+  arguments: unknown;
+  /** `waiting`, `running`, `completed`, `failed`, `refused`, `rejected` or `repeated`. */
+  status: string;
+  round: number;
+  result?: unknown;
+  started: number;
+  ended: number | null;
+}
+
+export interface Question {
+  address: string;
+  prompt: string;
+  tool: { name: string; arguments: unknown } | null;
+  deadline: string | null;
+  asked: number;
+}
+
+/** One execution of a node. */
+export interface Execution {
+  address: string;
+  nodeId: string;
+  key: string;
+  /** The address of the innermost round around it; empty outside of loops. */
+  round: string;
+  status: NodeStatus;
+  started: number;
+  ended: number | null;
+  /** Undefined if it returned nothing. */
+  output?: string;
+  data?: Record<string, unknown>;
+  /** All other fields of the last event: counts of guards, decisions of loops. */
+  details: Record<string, unknown>;
+  error?: string;
+  errorType?: string;
+  handled?: boolean;
+  reason?: string;
+  inputTokens: number;
+  outputTokens: number;
+  cost: number | null;
+  models: readonly string[];
+  tools: readonly ToolCall[];
+  /** What a model has written so far, while it streams. */
+  streamed: string;
+  attempt: number;
+  progress: { text: string; fraction: number | null } | null;
+  question: Question | null;
+  answer?: string;
+  warnings: readonly string[];
+  /** How often it has started: more than once if the run was retried. */
+  starts: number;
+}
+
+export interface Round {
+  address: string;
+  stem: string;
+  loop: string;
+  number: number;
+  started: number;
+  /** When its last event came, or the next round began. */
+  ended: number;
+  isOpen: boolean;
+  /** The last score that a node returned. */
+  score: number | null;
+  tokens: number;
+  cost: number | null;
+  /** Executions whose innermost round this is, by address. */
+  executions: readonly string[];
+  /** Loops that were entered in this round, by stem. */
+  inner: readonly string[];
+  /** Executions that failed and were not handled by an edge. */
+  failures: readonly string[];
+}
+
+/** One entry of a loop, with its rounds. */
+export interface LoopEntry {
+  stem: string;
+  loop: string;
+  /** The address of the round around it; empty at the top. */
+  parent: string;
+  depth: number;
+  rounds: readonly Round[];
+  exit: { reason: string; by: string; rounds: number; at: number } | null;
+}
+
+/** A time in which the run did not work. */
+export interface Interval {
+  status: "waiting" | "paused" | "suspended_locked" | "over";
+  from: number;
+  to: number | null;
+  address: string;
+  reason: string;
+}
+
+export interface Lock {
+  seq: number;
+  at: number;
+  address: string;
+  /** `dead_loop`, `token_surge`, `timeout`, `manual`, or the limit that was met. */
+  what: string;
+  data: Record<string, unknown>;
+  unlocked: { at: number; by: string; reason: string; data: Record<string, unknown> } | null;
+}
+
+export interface Usage {
+  modelCalls: number;
+  toolCalls: number;
+  inputTokens: number;
+  outputTokens: number;
+  cost: number | null;
+}
+
+/** The key of a node in a drawing: its id, after those of the nodes that contain it. `composites` are the keys
+ * of nodes that repeat what is inside them: `Each[2]/Say` is the node Say in the loop agent Each, and
+ * `Writer[2]/Say` is Say in a loop, which is no node. */
+export function nodeKey(address: string, composites: ReadonlySet<string>): string {
+  const segments = address.split(/\/|(?<=\])\./);
+  const last = segments.pop() ?? "";
+  let prefix = "";
+  segments.forEach((segment, at) => {
+    const name = bare(segment);
+    // A loop agent may be the entry of a loop, too: `Each[1]/Each` is its execution in round 1 of that loop.
+    const isLoop = name !== segment && (!composites.has(prefix + name) || bare(segments[at + 1] ?? last) === name);
+    if (!isLoop) prefix += `${name}/`;
+  });
+  return prefix + bare(last);
+}
+
+/** A segment of an address without the number of its round or part. */
+function bare(segment: string): string {
+  return segment.replace(/(\[\d+\]|#[\d.]+)$/, "");
+}
+
+function time(event: RunEvent): number {
+  return Date.parse(event.timestamp);
+}
+
+export class RunModel {
+  constructor(readonly composites: ReadonlySet<string> = new Set()) {}
+
+  seq = 0;
+  status: RunStatus = "running";
+  workflow = "";
+  input = "";
+  output = "";
+  error = "";
+  started = 0;
+  /** When the newest event came. */
+  latest = 0;
+  readonly nodes = new Map<string, NodeState>();
+  readonly executions = new Map<string, Execution>();
+  readonly rounds = new Map<string, Round>();
+  readonly loops = new Map<string, LoopEntry>();
+  /** The stems of loops in the order in which they were entered. */
+  order: readonly string[] = [];
+  /** The addresses of executions in the order in which they began. */
+  sequence: string[] = [];
+  idle: readonly Interval[] = [];
+  locks: readonly Lock[] = [];
+  questions: readonly Question[] = [];
+  warnings: readonly { at: number; address: string; text: string }[] = [];
+  edits: readonly { at: number; address: string; text: string }[] = [];
+  usage: Usage = { modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, cost: null };
+  /** Why it is paused. */
+  pause: { reason: string; address: string; breakpoint: string } | null = null;
+  /** The addresses of executions that run now. */
+  active: ReadonlySet<string> = new Set();
+
+  /** Applies events in order. Those that are known are passed over; false if some are missing in between. */
+  apply(events: readonly RunEvent[]): boolean {
+    this.#fresh.clear();
+    for (const event of events) {
+      if (event.seq === undefined) {
+        this.#transient(event);
+        continue;
+      }
+      if (event.seq <= this.seq) continue;
+      if (event.seq !== this.seq + 1) return false;
+      this.seq = event.seq;
+      this.latest = time(event);
+      this.#stored(event);
+    }
+    return true;
+  }
+
+  #stored(event: RunEvent): void {
+    const data = event.data;
+    this.#touchRounds(event);
+    switch (event.event) {
+      case "run_started":
+        this.started = time(event);
+        this.workflow = String(data.workflow ?? "");
+        this.input = String(data.input ?? "");
+        break;
+      case "loop_round":
+        this.#beginRound(event);
+        break;
+      case "loop_exit":
+        this.#leaveLoop(event);
+        break;
+      case "node_state_change":
+        this.#changeNode(event);
+        break;
+      case "token_usage":
+        this.#countTokens(event);
+        break;
+      case "tool_call":
+        this.#changeTool(event);
+        break;
+      case "human_input_required":
+        this.#ask(event);
+        break;
+      case "human_input_received":
+      case "human_input_timeout":
+        this.#answered(event);
+        break;
+      case "breaker_tripped":
+      case "limit_reached":
+        this.#lockedBy(event);
+        break;
+      case "breaker_unlocked":
+        this.#unlocked(event);
+        break;
+      case "run_state_change":
+        this.#changeStatus(event, String(data.status) as RunStatus);
+        break;
+      case "message_edited":
+        this.edits = [...this.edits, { at: time(event), address: event.address ?? "", text: String(data.text) }];
+        break;
+      case "warning":
+      case "memory_error":
+        this.#warn(event);
+        break;
+      case "run_finished":
+        this.output = String(data.output ?? "");
+        this.error = String(data.error ?? "");
+        this.#changeStatus(event, String(data.status) as RunStatus);
+        break;
+    }
+  }
+
+  // Rounds.
+
+  #touchRounds(event: RunEvent): void {
+    if (!event.address) return;
+    for (const step of parseAddress(event.address).rounds) {
+      const round = this.rounds.get(step.address);
+      if (round !== undefined) this.#putRound({ ...round, ended: time(event) });
+    }
+  }
+
+  /** The loops whose arrays of rounds this call of `apply` has copied, and may change in place. */
+  #fresh = new Map<string, Round[]>();
+
+  #putRound(round: Round): void {
+    this.rounds.set(round.address, round);
+    const entry = this.loops.get(round.stem);
+    if (entry === undefined) return;
+    let rounds = this.#fresh.get(round.stem);
+    if (rounds === undefined) {
+      rounds = entry.rounds.slice();
+      this.#fresh.set(round.stem, rounds);
+      this.loops.set(round.stem, { ...entry, rounds });
+    }
+    const usual = round.number - 1;
+    const at =
+      rounds[usual]?.address === round.address
+        ? usual
+        : rounds.findIndex((one) => one.address === round.address);
+    if (at < 0) rounds.push(round);
+    else rounds[at] = round;
+  }
+
+  #beginRound(event: RunEvent): void {
+    const address = event.address ?? "";
+    const steps = parseAddress(address).rounds;
+    const step = steps.at(-1);
+    if (step === undefined || this.rounds.has(address)) return;
+    const parent = steps.at(-2)?.address ?? "";
+    if (!this.loops.has(step.stem)) {
+      const loop = String(event.data.loop ?? step.loop);
+      this.loops.set(step.stem, {
+        stem: step.stem,
+        loop,
+        parent,
+        depth: steps.length - 1,
+        rounds: [],
+        exit: null,
+      });
+      this.order = [...this.order, step.stem];
+      const around = this.rounds.get(parent);
+      if (around !== undefined) this.#putRound({ ...around, inner: [...around.inner, step.stem] });
+    }
+    this.#putRound({
+      address,
+      stem: step.stem,
+      loop: step.loop,
+      number: step.round,
+      started: time(event),
+      ended: time(event),
+      isOpen: true,
+      score: null,
+      tokens: 0,
+      cost: null,
+      executions: [],
+      inner: [],
+      failures: [],
+    });
+    // Rounds of a parallel loop agent overlap; one is over when all its executions are.
+    for (const round of this.loops.get(step.stem)?.rounds ?? []) {
+      if (round.address !== address && round.isOpen && !this.#isActive(round.address)) {
+        this.#putRound({ ...round, isOpen: false });
+      }
+    }
+  }
+
+  #isActive(round: string): boolean {
+    for (const address of this.active) if (isInside(address, round)) return true;
+    return false;
+  }
+
+  #leaveLoop(event: RunEvent): void {
+    const address = event.address ?? "";
+    const step = parseAddress(address).rounds.at(-1);
+    // A loop agent or a debate is left at the address of its node, `Writer[1]/Each`; its rounds are
+    // `Writer[1].Each[1]` and so on.
+    const entry =
+      this.loops.get(address) ??
+      this.loops.get(address.replace(/\]\/([^/]*)$/, "].$1")) ??
+      (step === undefined ? undefined : this.loops.get(step.stem));
+    if (entry === undefined) return;
+    const { reason, by, rounds } = event.data;
+    const exit = {
+      reason: String(reason ?? ""),
+      by: String(by ?? ""),
+      rounds: Number(rounds ?? 0),
+      at: time(event),
+    };
+    this.loops.set(entry.stem, { ...entry, exit });
+    for (const round of entry.rounds) if (round.isOpen) this.#putRound({ ...round, isOpen: false });
+  }
+
+  // Nodes and executions.
+
+  #execution(event: RunEvent): Execution {
+    const address = event.address ?? event.node_id ?? "";
+    const known = this.executions.get(address);
+    if (known !== undefined) return known;
+    const made: Execution = {
+      address,
+      nodeId: event.node_id ?? "",
+      key: nodeKey(address, this.composites),
+      round: roundOf(address),
+      status: "running",
+      started: time(event),
+      ended: null,
+      details: {},
+      inputTokens: 0,
+      outputTokens: 0,
+      cost: null,
+      models: [],
+      tools: [],
+      streamed: "",
+      attempt: 1,
+      progress: null,
+      question: null,
+      warnings: [],
+      starts: 0,
+    };
+    this.executions.set(address, made);
+    this.sequence.push(address);
+    const round = this.rounds.get(made.round);
+    if (round !== undefined) this.#putRound({ ...round, executions: [...round.executions, address] });
+    return made;
+  }
+
+  #put(execution: Execution): void {
+    this.executions.set(execution.address, execution);
+    const isActive = execution.status === "running" || execution.status === "waiting";
+    if (isActive !== this.active.has(execution.address)) {
+      const active = new Set(this.active);
+      if (isActive) active.add(execution.address);
+      else active.delete(execution.address);
+      this.active = active;
+    }
+    const node = this.nodes.get(execution.key);
+    this.nodes.set(execution.key, {
+      key: execution.key,
+      status: execution.status,
+      runs: (node?.runs ?? 0) + (execution.status === "running" && node?.address !== execution.address ? 1 : 0),
+      address: execution.address,
+    });
+  }
+
+  #changeNode(event: RunEvent): void {
+    const before = this.#execution(event);
+    const { status, output, data, error, type, handled, reason, retried, ...details } = event.data;
+    const now: NodeStatus = status as NodeStatus;
+    if (now === "running") {
+      const again = before.starts > 0;
+      const fresh = again ? { streamed: "", question: null, error: undefined, errorType: undefined } : {};
+      this.#put({ ...before, ...fresh, status: now, ended: null, starts: before.starts + 1 });
+      return;
+    }
+    const fields = data as Record<string, unknown> | undefined;
+    this.#put({
+      ...before,
+      status: now,
+      ended: time(event),
+      output: output === undefined ? before.output : String(output),
+      data: fields ?? before.data,
+      details,
+      error: error === undefined ? undefined : String(error),
+      errorType: type === undefined ? undefined : String(type),
+      handled: handled === true,
+      reason: reason === undefined ? undefined : String(reason),
+      streamed: "",
+      progress: null,
+      question: null,
+    });
+    this.questions = this.questions.filter((one) => one.address !== before.address);
+    for (const step of parseAddress(before.address).rounds) {
+      const round = this.rounds.get(step.address);
+      if (round === undefined) continue;
+      const score = scoreOf(event.data) ?? round.score;
+      const failed = now === "failed" && handled !== true;
+      const failures = failed
+        ? [...new Set([...round.failures, before.address])]
+        : round.failures.filter((one) => one !== before.address);
+      this.#putRound({ ...round, score, failures });
+    }
+  }
+
+  #countTokens(event: RunEvent): void {
+    const before = this.#execution(event);
+    const { input_tokens, output_tokens, cost_usd, model, aside } = event.data;
+    const input = Number(input_tokens ?? 0);
+    const output = Number(output_tokens ?? 0);
+    const cost = typeof cost_usd === "number" ? cost_usd : null;
+    const name = typeof model === "string" ? model : "";
+    this.executions.set(before.address, {
+      ...before,
+      inputTokens: before.inputTokens + input,
+      outputTokens: before.outputTokens + output,
+      cost: add(before.cost, cost),
+      models: name && !before.models.includes(name) ? [...before.models, name] : before.models,
+    });
+    this.usage = {
+      ...this.usage,
+      modelCalls: this.usage.modelCalls + (aside === true ? 0 : 1),
+      inputTokens: this.usage.inputTokens + input,
+      outputTokens: this.usage.outputTokens + output,
+      cost: add(this.usage.cost, cost),
+    };
+    for (const step of parseAddress(before.address).rounds) {
+      const round = this.rounds.get(step.address);
+      if (round === undefined) continue;
+      this.#putRound({ ...round, tokens: round.tokens + input + output, cost: add(round.cost, cost) });
+    }
+  }
+
+  /** The execution that a tool call belongs to. */
+  #caller(event: RunEvent): Execution | undefined {
+    return this.executions.get(callerOf(event.address ?? ""));
+  }
+
+  #changeTool(event: RunEvent): void {
+    const caller = this.#caller(event);
+    if (caller === undefined) return;
+    const address = event.address ?? "";
+    const { name, arguments: given, status, round, result } = event.data;
+    const before = caller.tools.find((tool) => tool.address === address);
+    const over = status !== "running" && status !== "waiting";
+    const tool: ToolCall = {
+      address,
+      name: String(name),
+      arguments: given,
+      status: String(status),
+      round: Number(round ?? 1),
+      result: result ?? before?.result,
+      started: before?.started ?? time(event),
+      ended: over ? time(event) : null,
+    };
+    const tools = before
+      ? caller.tools.map((one) => (one.address === address ? tool : one))
+      : [...caller.tools, tool];
+    if (over) this.usage = { ...this.usage, toolCalls: this.usage.toolCalls + 1 };
+    this.executions.set(caller.address, { ...caller, tools });
+  }
+
+  // People.
+
+  #ask(event: RunEvent): void {
+    const { prompt, tool, deadline } = event.data;
+    const question: Question = {
+      address: event.address ?? "",
+      prompt: String(prompt ?? ""),
+      tool: (tool as Question["tool"]) ?? null,
+      deadline: typeof deadline === "string" ? deadline : null,
+      asked: time(event),
+    };
+    this.questions = [...this.questions.filter((one) => one.address !== question.address), question];
+    const execution = tool ? this.#caller(event) : this.#execution(event);
+    if (execution !== undefined) this.#put({ ...execution, status: "waiting", question });
+  }
+
+  #answered(event: RunEvent): void {
+    this.questions = this.questions.filter((one) => one.address !== event.address);
+    const execution = this.executions.get(event.address ?? "") ?? this.#caller(event);
+    if (execution === undefined) return;
+    const answer = event.event === "human_input_received" ? String(event.data.text ?? "") : undefined;
+    this.#put({ ...execution, status: "running", question: null, answer: answer ?? execution.answer });
+  }
+
+  // The run.
+
+  #lockedBy(event: RunEvent): void {
+    const what = event.data.trigger ?? event.data.what;
+    const lock: Lock = {
+      seq: event.seq ?? 0,
+      at: time(event),
+      address: String(event.data.address ?? event.address ?? ""),
+      what: String(what ?? ""),
+      data: event.data,
+      unlocked: null,
+    };
+    this.locks = [...this.locks, lock];
+  }
+
+  #unlocked(event: RunEvent): void {
+    const unlocked = {
+      at: time(event),
+      by: String(event.data.by ?? ""),
+      reason: String(event.data.reason ?? ""),
+      data: event.data,
+    };
+    this.locks = this.locks.map((lock, at) => (at === this.locks.length - 1 ? { ...lock, unlocked } : lock));
+  }
+
+  #changeStatus(event: RunEvent, status: RunStatus): void {
+    this.status = status;
+    const at = time(event);
+    const last = this.idle.at(-1);
+    if (last !== undefined && last.to === null) this.idle = [...this.idle.slice(0, -1), { ...last, to: at }];
+    const { reason, address, breakpoint } = event.data;
+    this.pause =
+      status === "paused"
+        ? { reason: String(reason ?? ""), address: String(address ?? ""), breakpoint: String(breakpoint ?? "") }
+        : null;
+    if (status === "running") return;
+    const over = isOver(status);
+    this.idle = [
+      ...this.idle,
+      {
+        status: over ? "over" : status,
+        from: at,
+        to: null,
+        address: String(address ?? this.questions[0]?.address ?? ""),
+        reason: String(reason ?? ""),
+      },
+    ];
+    if (!over) return;
+    this.questions = [];
+    for (const entry of this.loops.values()) {
+      for (const round of entry.rounds) if (round.isOpen) this.#putRound({ ...round, isOpen: false });
+    }
+  }
+
+  #warn(event: RunEvent): void {
+    const text = String(event.data.message ?? event.data.error ?? "");
+    const address = event.address ?? "";
+    this.warnings = [...this.warnings, { at: time(event), address, text }];
+    const execution = this.executions.get(address);
+    if (execution !== undefined) {
+      this.executions.set(address, { ...execution, warnings: [...execution.warnings, text] });
+    }
+  }
+
+  #transient(event: RunEvent): void {
+    const execution = this.executions.get(event.address ?? "");
+    if (execution === undefined || execution.ended !== null) return;
+    const { text, attempt, offset, fraction } = event.data;
+    if (event.event === "progress") {
+      const part = typeof fraction === "number" ? fraction : null;
+      this.executions.set(execution.address, {
+        ...execution,
+        progress: { text: String(text ?? ""), fraction: part },
+      });
+      return;
+    }
+    const number = Number(attempt ?? 1);
+    if (number < execution.attempt) return;
+    const start = Number(offset ?? 0);
+    const before = number > execution.attempt ? "" : execution.streamed;
+    // A page that came later knows only the rest; one that missed a part shows what it has.
+    const streamed = before.slice(0, start) + String(text ?? "");
+    this.executions.set(execution.address, { ...execution, streamed, attempt: number });
+  }
+}
+
+function add(sum: number | null, value: number | null): number | null {
+  return value === null ? sum : (sum ?? 0) + value;
+}
+
+function scoreOf(data: Record<string, unknown>): number | null {
+  const fields = data.data;
+  const inner = fields !== null && typeof fields === "object" ? (fields as Record<string, unknown>).score : null;
+  return typeof inner === "number" ? inner : typeof data.score === "number" ? data.score : null;
+}
