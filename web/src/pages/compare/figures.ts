@@ -1,0 +1,109 @@
+// The figures of a run, and how two runs differ in them.
+import type { RunView } from "../../api/schema";
+import type { Execution, LoopEntry, RunModel } from "../../live/run_model";
+import { workSeconds } from "../../live/work";
+
+export interface Figures {
+  /** Why the loop was left; empty if it was not. */
+  reason: string;
+  rounds: number;
+  best: { score: number; round: number } | null;
+  modelCalls: number;
+  tokens: number;
+  /** Tokens that were not copied from the other run; null if nothing was. */
+  newTokens: number | null;
+  cost: number | null;
+  /** Seconds in which nodes worked. */
+  work: number;
+  novelty: number | null;
+}
+
+export function bestOf(entry: LoopEntry | undefined): Figures["best"] {
+  let best: Figures["best"] = null;
+  for (const round of entry?.rounds ?? []) {
+    if (round.score !== null && (best === null || round.score > best.score)) {
+      best = { score: round.score, round: round.number };
+    }
+  }
+  return best;
+}
+
+/** The seconds in which at least one node worked: not those in which the run waited for people, was paused or
+ * locked, and for a fork not those between the execution that it was forked from and the fork. */
+export function workOf(model: RunModel, created: number, now: number): number {
+  const spans: [number, number][] = [];
+  for (const execution of model.executions.values()) {
+    const end = execution.ended ?? (model.active.has(execution.address) ? now : model.latest);
+    // The execution at which a run was forked began in the parent.
+    const start = execution.started < created && end > created ? created : execution.started;
+    if (end > start) spans.push([start, end]);
+  }
+  spans.sort((x, y) => x[0] - y[0]);
+  let sum = 0;
+  let [from, to] = spans[0] ?? [0, 0];
+  const close = () => {
+    sum += workSeconds(model.idle, from, to);
+  };
+  for (const [start, end] of spans.slice(1)) {
+    if (start > to) {
+      close();
+      [from, to] = [start, end];
+    } else to = Math.max(to, end);
+  }
+  close();
+  return sum;
+}
+
+/** The tokens of executions that both runs have from the same call. */
+export function copiedTokens(model: RunModel, other: RunModel): number {
+  let sum = 0;
+  for (const execution of model.executions.values()) {
+    const tokens = execution.inputTokens + execution.outputTokens;
+    if (tokens > 0 && isSame(execution, other.executions.get(execution.address))) sum += tokens;
+  }
+  return sum;
+}
+
+/** A fork with other limits decides again when a node begins, but takes over its result with its time. */
+function isSame(one: Execution, other: Execution | undefined): boolean {
+  return other !== undefined && one.ended !== null && one.ended === other.ended && one.output === other.output;
+}
+
+function usage(view: RunView, name: string): number {
+  const value = view.usage[name];
+  return typeof value === "number" ? value : 0;
+}
+
+export function figuresOf(
+  model: RunModel,
+  view: RunView,
+  entry: LoopEntry | undefined,
+  novelties: readonly (number | null)[],
+  copied: number | null,
+  now: number,
+): Figures {
+  // The list of runs is as old as its last request; events are newer, but do not say what a run without
+  // prices or token counts has used.
+  const tokens = Math.max(
+    usage(view, "input_tokens") + usage(view, "output_tokens"),
+    model.usage.inputTokens + model.usage.outputTokens,
+  );
+  const known = novelties.filter((value) => value !== null);
+  const cost = view.usage.cost_usd;
+  return {
+    reason: entry?.exit?.reason ?? "",
+    rounds: entry?.rounds.length ?? 0,
+    best: bestOf(entry),
+    modelCalls: Math.max(usage(view, "model_calls"), model.usage.modelCalls),
+    tokens,
+    newTokens: copied === null ? null : Math.max(0, tokens - copied),
+    cost: model.usage.cost ?? (typeof cost === "number" ? cost : null),
+    work: workOf(model, Date.parse(view.created), now),
+    novelty: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
+  };
+}
+
+/** The difference of two figures; null if one is not known. */
+export function difference(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : b - a;
+}
