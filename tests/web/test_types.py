@@ -1,0 +1,28 @@
+"""The types of the page are those of the API."""
+
+from __future__ import annotations
+
+import json
+
+from tools.web_types import SOURCE, TARGET, types_of
+
+
+def test_types_are_those_of_the_api() -> None:
+    document = json.loads(SOURCE.read_text())
+    assert TARGET.read_text() == types_of(document), "run `make tables`"
+
+
+def test_a_field_with_a_default_is_missing_only_in_requests() -> None:
+    field = {"type": "integer", "default": 1}
+    schema = {
+        "type": "object",
+        "properties": {"limit": field, "name": {"type": "string"}},
+        "required": ["name"],
+    }
+    document = {
+        "components": {"schemas": {"Body": schema, "Answer": schema}},
+        "paths": {"/a": {"post": {"requestBody": {"$ref": "#/components/schemas/Body"}}}},
+    }
+    made = types_of(document)
+    assert "interface Body {\n  limit?: number;\n  name: string;" in made
+    assert "interface Answer {\n  limit: number;\n  name: string;" in made

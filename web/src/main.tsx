@@ -1,0 +1,23 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Router } from "wouter";
+import { queryClient } from "./api/queries";
+import { App } from "./app/App";
+import { aroundNavigation } from "./app/leaving";
+import "./styles/base.css";
+
+const root = document.getElementById("root");
+if (root === null) throw new Error("the page has no #root");
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={queryClient}>
+      <Router aroundNav={aroundNavigation}>
+        <App />
+      </Router>
+    </QueryClientProvider>
+  </StrictMode>,
+);
+
+// Letters beyond Western European ones; see styles/fonts.css.
+addEventListener("load", () => void import("./styles/more_fonts.css"), { once: true });
