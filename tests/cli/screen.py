@@ -21,11 +21,16 @@ class Screen:
         self._row = self._column = 0
         self._rest = ""
         self.is_alternate = False
+        self._before: list[str] | None = None
+        """What is shown while the program draws a frame, until the frame is complete."""
         self.mistakes: list[str] = []
         """Lines that did not fit, and what has scrolled, while the whole screen was in use."""
 
     @property
     def lines(self) -> list[str]:
+        return self._before if self._before is not None else self._drawn()
+
+    def _drawn(self) -> list[str]:
         return ["".join(cells).rstrip() for cells in self._cells]
 
     @property
@@ -64,7 +69,7 @@ class Screen:
     def _put(self, character: str) -> None:
         width = cell_len(character)
         if self._column + width > self.columns:
-            self._mistake(f"line {self._row} is too long: {self.lines[self._row]!r}")
+            self._mistake(f"line {self._row} is too long: {self._drawn()[self._row]!r}")
             self._column = 0
             self._write("\n")
         cells = self._cells[self._row]
@@ -91,6 +96,8 @@ class Screen:
         elif letter == "K":
             cells = self._cells[self._row]
             cells[self._column :] = [EMPTY] * (self.columns - self._column)
+        elif numbers == "?2026":
+            self._before = self._drawn() if letter == "h" else None
         elif numbers == "?1049":
             self.is_alternate = letter == "h"
             self._clear()

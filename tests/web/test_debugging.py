@@ -88,7 +88,8 @@ def test_an_edit_that_comes_too_late_can_start_a_fork(site: Site, page: Page) ->
     page.get_by_label("Message 1 for Security").fill("a late thought")
     site.call("POST", f"/runs/{run}/step", {})
     expect(page.get_by_text("The run went on before your edit for Security was saved")).to_be_visible()
-    expect(page.get_by_text("a late thought")).to_be_visible()
+    late = page.get_by_role("status").filter(has_text="went on before your edit")
+    expect(late.get_by_text("a late thought")).to_be_visible()
     page.get_by_role("button", name="Fork before Security with my edit").click()
     page.wait_for_url(lambda url: run not in url)
     fork = page.url.rsplit("/", 1)[1].partition("#")[0]

@@ -243,7 +243,9 @@ def sample(name: str, field: Mapping) -> str:
 
 def with_variable(name: str, field: Mapping) -> Mapping:
     placed: Any = "${FROM_OUTSIDE}"
-    if field["shape"] == "list":
+    if f"{name}.{field['key']}" == "node.position":
+        placed = [placed, placed]  # x and y
+    elif field["shape"] == "list":
         placed = [placed]
     elif field["shape"] == "map":
         placed = {"A": placed}

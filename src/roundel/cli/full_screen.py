@@ -25,7 +25,10 @@ from roundel.cli.keys import PASTE_OFF, PASTE_ON, Keyboard, KeyPress
 from roundel.cli.output import console
 from roundel.cli.signals import interrupts
 
-LEAVE_SCREEN = f"{PASTE_OFF}\x1b[?1049l\x1b[?25h"
+# A terminal that knows these codes shows all changes between them at once; the others ignore them. Without
+# them a long frame appears in parts.
+FRAME_BEGIN, FRAME_END = "\x1b[?2026h", "\x1b[?2026l"
+LEAVE_SCREEN = f"{FRAME_END}{PASTE_OFF}\x1b[?1049l\x1b[?25h"
 
 
 class FullScreen:
@@ -73,7 +76,11 @@ class FullScreen:
 
     def draw(self, frame: RenderableType) -> None:
         """OSError if the terminal is gone."""
-        self._live.update(frame, refresh=True)
+        self.console.file.write(FRAME_BEGIN)
+        try:
+            self._live.update(frame, refresh=True)
+        finally:
+            self._write(FRAME_END)
 
     def interrupt_handled(self) -> None:
         """To be called for each key `ctrl-c`."""

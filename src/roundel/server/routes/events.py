@@ -65,9 +65,7 @@ async def run_events(
     start = int(last_event_id) if last_event_id is not None else after
     context.hub.check()
     if not follow:
-        return StreamingResponse(
-            context.hub.counted(_together(_lines(context, run_id, start))), media_type=JSON_LINES
-        )
+        return _stored(context, _lines(context, run_id, start))
     return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group))
 
 
@@ -118,9 +116,7 @@ async def all_events(
     context.hub.check()
     if not follow:
         start = after if after is not None else await context.runs.position()
-        return StreamingResponse(
-            context.hub.counted(_together(_all_lines(context, who, start))), media_type=JSON_LINES
-        )
+        return _stored(context, _all_lines(context, who, start))
     return EventStream(context.hub.stream_all(who.groups, after, part), lambda: still_sees(request, None))
 
 

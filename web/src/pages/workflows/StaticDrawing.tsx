@@ -7,18 +7,24 @@ import "./drawing.css";
 /** The sizes by which the server has measured texts, for each density. */
 const SIZES = {
   normal: { pad: 18, height: 46, icon: 28, id: 13, type: 11, title: 20, label: 11, labelLine: 14 },
-  compact: { pad: 12, height: 38, icon: 22, id: 12, type: 10.5, title: 16, label: 10.5, labelLine: 13 },
+  compact: { pad: 12, height: 40, icon: 24, id: 12, type: 10.5, title: 16, label: 10.5, labelLine: 13 },
 } as const;
 
 type Sizes = (typeof SIZES)[keyof typeof SIZES];
 
-export function StaticDrawing({ drawing, label }: { drawing: Drawing; label: string }) {
+/** Nobody can read letters of fewer pixels; a picture without them is clearer. */
+const LEAST_LETTERS = 5;
+
+export function StaticDrawing({ drawing, label, room }: { drawing: Drawing; label: string; room?: { width: number; height: number } }) {
   const sizes = SIZES[drawing.density];
+  // A large drawing shrinks to its room.
+  const scale = room === undefined ? 1 : Math.min(1, room.width / drawing.width, room.height / drawing.height);
+  const hasTexts = sizes.type * scale >= LEAST_LETTERS;
   // Several drawings of one page need arrow heads of their own.
   const id = useId();
   return (
     <svg
-      className="drawn"
+      className={hasTexts ? "drawn" : "drawn drawn-wordless"}
       viewBox={`0 0 ${drawing.width} ${drawing.height}`}
       width={drawing.width}
       height={drawing.height}

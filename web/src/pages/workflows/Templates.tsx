@@ -8,6 +8,9 @@ import { messages } from "./messages";
 import { templatePath, useTemplates } from "./shared";
 import { StaticDrawing } from "./StaticDrawing";
 
+/** The least that a card has for its picture, in pixels (workflows.css). */
+const PICTURE = { width: 236, height: 196 };
+
 export function Templates({ mayUse }: { mayUse: boolean }) {
   const texts = useMessages(messages);
   const templates = useTemplates();
@@ -32,7 +35,7 @@ function Card({ template, mayUse }: { template: TemplateView; mayUse: boolean })
   return (
     <li className="workflows-card">
       <div className="workflows-picture">
-        {drawing && <StaticDrawing drawing={drawing} label={texts.drawingOf(name)} />}
+        {drawing && <StaticDrawing drawing={drawing} label={texts.drawingOf(name)} room={PICTURE} />}
       </div>
       <h3>
         <Link href={withQuery("/workflows", { template: name })}>{name}</Link>
