@@ -15,12 +15,6 @@ from tests.web.samples import SAMPLES
 from tests.web.site import Site
 
 
-@pytest.fixture(autouse=True)
-def _late_previews(pages: Pages) -> None:
-    """The page asks where an answer would go while somebody writes it. The question may be closed by then."""
-    pages.refusals.add(409)
-
-
 def _open(site: Site, page: Page, sample: str, *statuses: str) -> str:
     run = site.start(sample)
     site.wait(run, *statuses)
@@ -139,7 +133,8 @@ def test_somebody_else_is_faster(site: Site, page: Page) -> None:
     expect(lost).to_have_count(0)
 
 
-def test_an_answer_that_comes_too_late_is_kept(site: Site, page: Page) -> None:
+def test_an_answer_that_comes_too_late_is_kept(site: Site, pages: Pages, page: Page) -> None:
+    pages.refusals = {409}
     run = _open(site, page, "letter", "waiting")
 
     def refuse(route: Route) -> None:

@@ -15,6 +15,8 @@ const DEBOUNCE = 250;
 /** The server tries shorter texts only. */
 const LONGEST = 100_000;
 
+export const previewKey = (runId: string, question: Question) => ["run", runId, "preview", question.address];
+
 /** Where an answer goes. Simple conditions are decided at once; the server decides the others a moment later. */
 export function useRoutes(
   question: Question,
@@ -26,7 +28,7 @@ export function useRoutes(
   const { runId, plan } = useRunContext();
   const asked = useDebounced(JSON.stringify({ text, data }), DEBOUNCE);
   const preview = useQuery({
-    queryKey: ["run", runId, "preview", question.address, asked],
+    queryKey: [...previewKey(runId, question), asked],
     queryFn: ({ signal }) =>
       call<EdgePreview[]>(`/runs/${runId}/answer/preview`, {
         body: { ...(JSON.parse(asked) as object), at: question.address },

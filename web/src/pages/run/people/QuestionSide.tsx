@@ -1,6 +1,6 @@
 // The answer to a question: text, structured data, where it goes, and how long there is time.
 import { useMemo, useState } from "react";
-import { useMe } from "../../../api/queries";
+import { queryClient, useMe } from "../../../api/queries";
 import { useKeys } from "../../../app/keys";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
@@ -16,7 +16,7 @@ import { ApprovalSide } from "./ApprovalSide";
 import { DeadlineBar } from "./Deadline";
 import { useDraft } from "./drafts";
 import { messages } from "./messages";
-import { Preview, useRoutes } from "./Preview";
+import { Preview, previewKey, useRoutes } from "./Preview";
 import { defaultOf, useQuestionView } from "./question";
 import { TooLate } from "./TooLate";
 import { unlessDialog, useSendAnswer } from "./useSendAnswer";
@@ -67,10 +67,12 @@ function Answer({ question }: { question: Question }) {
   const parsed = parseData(data);
   const isEmpty = text === "" && parsed.data === null;
   const canSend = mayControl && !isEmpty && parsed.isValid && sending.status === "idle";
-  const routes = useRoutes(question, own, text, parsed.data, mayControl && !isEmpty);
+  const routes = useRoutes(question, own, text, parsed.data, mayControl && !isEmpty && sending.status === "idle");
   const targets = triggeredBy(routes, nodes);
   const submit = () => {
     if (!canSend) return;
+    // Once it is sent, nobody has to know where it would go, and the server would refuse to say it.
+    void queryClient.cancelQueries({ queryKey: previewKey(runId, question) });
     const body = { at: question.address, ...(text ? { text } : {}), ...(parsed.data ? { data: parsed.data } : {}) };
     void sending.send(body);
   };
