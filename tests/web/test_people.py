@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 import yaml
 from playwright.sync_api import Locator, Page, Route, expect
 
