@@ -104,6 +104,19 @@ describe("the hub", () => {
     expect(received.at(-1)).toEqual({ type: "gap" });
   });
 
+  it("tells a page that follows everything to read once more: the stream begins with the present", async () => {
+    const hub = new Hub();
+    const gaps = (received: FromHub[]) => received.filter((one) => one.type === "gap").length;
+    const [first, second, single]: [FromHub[], FromHub[], FromHub[]] = [[], [], []];
+    hub.take(hub.join((one) => first.push(one)), { type: "follow-all", isOn: true });
+    expect(gaps(first)).toBe(0);
+    await settle();
+    expect(gaps(first)).toBe(1);
+    hub.take(hub.join((one) => second.push(one)), { type: "follow-all", isOn: true });
+    hub.take(hub.join((one) => single.push(one)), { type: "follow", run: "a" });
+    expect([gaps(second), gaps(single)]).toEqual([1, 0]);
+  });
+
   it("notices a connection that has died silently", async () => {
     const hub = new Hub();
     hub.join(() => {});

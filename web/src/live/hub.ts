@@ -153,6 +153,8 @@ export class Hub {
     switch (message.type) {
       case "follow-all":
         page.followsAll = message.isOn;
+        // What the page has read may be older than this: events in between went to other pages only.
+        if (message.isOn && this.#connection.state === "live") page.send({ type: "gap" });
         break;
       case "follow":
         page.follows.add(message.run);
@@ -192,11 +194,12 @@ export class Hub {
 
   #change(state: ConnectionState["state"]): void {
     if (state === this.#connection.state) return;
-    const returned = state === "live" && this.#connection.state !== "connecting";
+    const isFirst = this.#connection.state === "connecting";
     this.#connection = { state, heard: this.#connection.heard || Date.now() };
     for (const page of this.#pages) {
       page.send({ type: "connection", connection: this.#connection });
-      if (returned) page.send({ type: "gap" });
+      // The stream of all runs begins with the present. A run that is followed is read from its own last event.
+      if (state === "live" && (page.followsAll || !isFirst)) page.send({ type: "gap" });
     }
   }
 
