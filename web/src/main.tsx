@@ -5,19 +5,25 @@ import { Router } from "wouter";
 import { queryClient } from "./api/queries";
 import { App } from "./app/App";
 import { aroundNavigation } from "./app/leaving";
+import { loadPage } from "./app/pages";
 import "./styles/base.css";
 
-const root = document.getElementById("root");
-if (root === null) throw new Error("the page has no #root");
-createRoot(root).render(
-  <StrictMode>
-    <QueryClientProvider client={queryClient}>
-      <Router aroundNav={aroundNavigation}>
-        <App />
-      </Router>
-    </QueryClientProvider>
-  </StrictMode>,
-);
+function draw(): void {
+  const root = document.getElementById("root");
+  if (root === null) throw new Error("the page has no #root");
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <Router aroundNav={aroundNavigation}>
+          <App />
+        </Router>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}
+
+// No `await` here: with one, the build splits the page into many more files.
+void Promise.resolve(loadPage(location.pathname)).then(draw);
 
 // Letters beyond Western European ones; see styles/fonts.css.
 addEventListener("load", () => void import("./styles/more_fonts.css"), { once: true });

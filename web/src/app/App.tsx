@@ -10,25 +10,15 @@ import { Empty, Failure, Loading } from "../ui/State";
 import { Toasts } from "../ui/toasts";
 import { useKeys } from "./keys";
 import { messages } from "./messages";
+import { AuditPage, ComparePage, EDITOR, EditorPage, MemoryPage, RunPage, RunsPage, SettingsPage, WorkflowsPage } from "./pages";
 import { SkipLinks } from "./skip";
 import { TopBar } from "./TopBar";
 import "./app.css";
 
-const RunsPage = lazy(() => import("../pages/runs/RunsPage"));
-const RunPage = lazy(() => import("../pages/run/RunPage"));
-const ComparePage = lazy(() => import("../pages/compare/ComparePage"));
-const WorkflowsPage = lazy(() => import("../pages/workflows/WorkflowsPage"));
-const EditorPage = lazy(() => import("../pages/editor/EditorPage"));
-const MemoryPage = lazy(() => import("../pages/memory/MemoryPage"));
-const AuditPage = lazy(() => import("../pages/audit/AuditPage"));
-const SettingsPage = lazy(() => import("../pages/settings/SettingsPage"));
 const SignIn = lazy(() => import("./SignIn"));
 const GoTo = lazy(() => import("./GoTo"));
 const KeyList = lazy(() => import("./KeyList"));
 const StartDrawer = lazy(() => import("../pages/start/StartDrawer"));
-
-/** One route: a new workflow stays open when its first save gives it an address. */
-const EDITOR = /^\/workflows\/(?:new|[^/]+\/edit)\/?$/;
 
 type Overlay = "go-to" | "keys" | "start" | null;
 

@@ -35,10 +35,6 @@ export interface Formats {
   ago: (time: Moment, now?: number) => string;
 }
 
-/** The times that filters offer, in seconds before now. */
-export const SINCE = { "1h": 3600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000 } as const;
-export type Since = keyof typeof SINCE;
-
 export type Moment = string | number;
 
 export function millis(time: Moment): number {

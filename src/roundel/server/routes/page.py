@@ -37,6 +37,8 @@ PLACES = {
     "/runs/{run_id}": "src/pages/run/RunPage.tsx",
     "/runs/{run_id}/compare/{other_id}": "src/pages/compare/ComparePage.tsx",
     "/runs/{rest:path}": "",
+    "/workflows/new": "src/pages/editor/EditorPage.tsx",
+    "/workflows/{name}/edit": "src/pages/editor/EditorPage.tsx",
     "/workflows{rest:path}": "src/pages/workflows/WorkflowsPage.tsx",
     "/memory": "src/pages/memory/MemoryPage.tsx",
     "/audit": "src/pages/audit/AuditPage.tsx",

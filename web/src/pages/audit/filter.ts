@@ -1,5 +1,5 @@
 // Which entries of the audit log the server sends.
-import { SINCE, type Since } from "../../i18n/format";
+import { SINCE, type Since } from "../../i18n/since";
 
 export interface AuditFilter {
   by: string;

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 import { useKeys } from "../../app/keys";
 import { call } from "../../api/client";
 import type { WorkflowList } from "../../api/schema";
-import { SINCE, type Since } from "../../i18n/format";
+import { SINCE, type Since } from "../../i18n/since";
 import { useMessages } from "../../i18n/messages";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";

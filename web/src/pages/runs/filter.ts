@@ -1,6 +1,6 @@
 // What the list shows is kept in the URL, so that it survives a reload, the back button works, and it can be
 // sent to somebody else.
-import { SINCE, type Since } from "../../i18n/format";
+import { SINCE, type Since } from "../../i18n/since";
 
 export const GROUPS = ["needs", "running", "finished"] as const;
 export type Group = (typeof GROUPS)[number];
