@@ -13,14 +13,22 @@ export interface RoundStep {
 
 export interface Place {
   /** The rounds around it, the outermost first. */
-  rounds: RoundStep[];
+  rounds: readonly RoundStep[];
   /** What comes after the last round; empty for the round itself. */
   rest: string;
 }
 
 const ROUND = /\[(\d+)\]/g;
 
+let last: { address: string; place: Place } = { address: "", place: { rounds: [], rest: "" } };
+
+/** One event asks for its address several times, and the next one often has the same: the last one is kept. */
 export function parseAddress(address: string): Place {
+  if (last.address !== address) last = { address, place: parse(address) };
+  return last.place;
+}
+
+function parse(address: string): Place {
   const rounds: RoundStep[] = [];
   let end = 0;
   for (const match of address.matchAll(ROUND)) {

@@ -80,12 +80,64 @@ describe("the hub", () => {
     const hub = new Hub();
     for (const run of ["a", "b", "c", "d"]) {
       const page = hub.join(() => {});
+      hub.take(page, { type: "follow", run });
       hub.take(page, { type: "look", run, after: 3 });
       await settle();
     }
     const urls = server.open.map((stream) => stream.url);
     expect(urls.length).toBe(1 + RUN_STREAMS);
     expect(urls).toContain("/api/v1/runs/d/events?after=3");
+  });
+
+  it("needs no stream of all runs for a tab that shows one, until nobody looks at it", async () => {
+    const hub = new Hub();
+    const received: FromHub[] = [];
+    const page = hub.join((one) => received.push(one));
+    hub.take(page, { type: "follow", run: "a" });
+    hub.take(page, { type: "look", run: "a", after: 3 });
+    await settle();
+    expect(server.open.map((stream) => stream.url)).toEqual(["/api/v1/runs/a/events?after=3"]);
+    expect(received.at(-1)).toMatchObject({ type: "connection", connection: { state: "live" } });
+    hub.take(page, { type: "look-away", run: "a" });
+    await settle();
+    expect(server.open.map((stream) => stream.url)).toEqual(["/api/v1/events"]);
+    expect(received.at(-1)).toEqual({ type: "gap" });
+    expect(received.filter((one) => one.type === "connection").length).toBe(2);
+  });
+
+  it("follows all runs again when the one that is shown is over: it may be retried", async () => {
+    const hub = new Hub();
+    const page = hub.join(() => {});
+    hub.take(page, { type: "follow", run: "a" });
+    hub.take(page, { type: "look", run: "a", after: 3 });
+    await settle();
+    server.open[0]?.push("event: end\ndata: {}\n\n");
+    server.open[0]?.end();
+    await settle();
+    expect(server.streams.at(-1)?.url).toBe("/api/v1/events");
+  });
+
+  it("sends a page what two streams bring only once, and after a gap rather twice", async () => {
+    const hub = new Hub();
+    const received: FromHub[] = [];
+    const page = hub.join((one) => received.push(one));
+    hub.take(page, { type: "follow-all", isOn: true });
+    hub.take(page, { type: "follow", run: "a" });
+    hub.take(page, { type: "look", run: "a", after: 0 });
+    await settle();
+    const [all, one] = server.open;
+    one?.push(message("1", "a", 1) + message("2", "a", 2));
+    await settle();
+    all?.push(message("7:1", "a", 2) + message("8", "a", 3) + message("9", "b", 1));
+    await settle();
+    one?.push(message("3", "a", 3) + message("4", "a", 4));
+    await settle();
+    expect(events(received)).toEqual(["a 1", "a 2", "a 3", "b 1", "a 4"]);
+    all?.push(message("20", "a", 9));
+    await settle();
+    one?.push(message("5", "a", 5) + message("9", "a", 9));
+    await settle();
+    expect(events(received).slice(5)).toEqual(["a 9", "a 5", "a 9"]);
   });
 
   it("continues where it was, and says that something may be missing", async () => {

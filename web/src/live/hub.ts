@@ -1,11 +1,12 @@
 // The streams of all tabs. A browser opens at most six connections to a server, so tabs share them:
 //
-//   all runs     one stream, while any tab follows anything
-//   one run      also one for the run that a visible tab shows, since only that has text as it is written;
+//   one run      one stream for the run that a visible tab shows, since only that has text as it is written;
 //                for at most RUN_STREAMS runs, those that were looked at last
+//   all runs     one stream, unless those suffice: lists, and tabs that nobody looks at, need it
 //
 // The hub lives in a SharedWorker, or in the page where there are none. Both kinds of stream bring the same
-// stored events; pages drop what they have already, by `seq`.
+// stored events. The hub sends each page an event once, as far as it knows; a page drops what it has already, by
+// `seq`, and reads what is missing.
 import type { Connection, ConnectionState, RunEvent } from "./events";
 import { backoff, NotFound, readStream, SignedOut, type SseMessage } from "./sse";
 
@@ -34,7 +35,29 @@ export class Page {
   follows = new Set<string>();
   followsAll = false;
   looksAt = "";
+  /** For each run, the last event up to which the page has got all, since the first one that was sent. */
+  #last = new Map<string, number>();
+
   constructor(readonly send: Send) {}
+
+  deliver(events: RunEvent[]): void {
+    const fresh = events.filter((event) => this.#isFresh(event));
+    if (fresh.length) this.send({ type: "events", events: fresh });
+  }
+
+  /** Whether no stream has brought this event before. After a gap nobody knows, and the page gets it again. */
+  #isFresh({ run_id, seq }: RunEvent): boolean {
+    if (seq === undefined) return true;
+    const last = this.#last.get(run_id);
+    if (last !== undefined && seq <= last) return false;
+    if (last === undefined || seq === last + 1) this.#last.set(run_id, seq);
+    return true;
+  }
+
+  unfollow(run: string): void {
+    this.follows.delete(run);
+    this.#last.delete(run);
+  }
 }
 
 /** A stream that connects again until it is closed. */
@@ -42,6 +65,7 @@ class Stream {
   #aborter = new AbortController();
   #wake: () => void = () => {};
   lastId = "";
+  isLive = false;
 
   constructor(
     readonly url: string,
@@ -79,13 +103,17 @@ class Stream {
           },
           () => {
             this.onHeard();
-            this.onState("live");
+            if (!this.isLive) {
+              this.isLive = true;
+              this.onState("live");
+            }
           },
         );
       } catch (error) {
         if (error instanceof NotFound) break;
         if (error instanceof SignedOut) state = "signed-out";
       }
+      this.isLive = false;
       if (signal.aborted || over) break;
       this.onState(state);
       // A server that accepts and hangs up at once must not be asked again at once.
@@ -128,25 +156,14 @@ export class Hub {
     const page = new Page(send);
     this.#pages.add(page);
     send({ type: "connection", connection: this.#connection });
-    this.#all ??= new Stream(
-      "/api/v1/events",
-      (events) => this.#deliver(events),
-      (state) => this.#change(state),
-      () => {
-        this.#connection = { ...this.#connection, heard: Date.now() };
-      },
-    );
+    this.#update();
     return page;
   }
 
   leave(page: Page): void {
     this.#pages.delete(page);
-    this.#closeUnused();
-    if (this.#pages.size === 0) {
-      this.#all?.close();
-      this.#all = null;
-      this.#connection = { state: "connecting", heard: 0 };
-    }
+    this.#update();
+    if (this.#pages.size === 0) this.#connection = { state: "connecting", heard: 0 };
   }
 
   take(page: Page, message: ToHub): void {
@@ -154,13 +171,13 @@ export class Hub {
       case "follow-all":
         page.followsAll = message.isOn;
         // What the page has read may be older than this: events in between went to other pages only.
-        if (message.isOn && this.#connection.state === "live") page.send({ type: "gap" });
+        if (message.isOn && this.#all?.isLive) page.send({ type: "gap" });
         break;
       case "follow":
         page.follows.add(message.run);
         break;
       case "unfollow":
-        page.follows.delete(message.run);
+        page.unfollow(message.run);
         break;
       case "look":
         page.looksAt = message.run;
@@ -168,7 +185,6 @@ export class Hub {
         break;
       case "look-away":
         if (page.looksAt === message.run) page.looksAt = "";
-        this.#closeUnused();
         break;
       case "retry":
         this.#all?.hurry();
@@ -176,35 +192,52 @@ export class Hub {
         break;
       case "bye":
         this.leave(page);
-        break;
+        return;
     }
+    this.#update();
   }
 
   #deliver(events: RunEvent[]): void {
     for (const page of this.#pages) {
-      const wanted = page.followsAll ? events : events.filter((event) => page.follows.has(event.run_id));
-      if (wanted.length) page.send({ type: "events", events: wanted });
+      page.deliver(page.followsAll ? events : events.filter((event) => page.follows.has(event.run_id)));
     }
   }
 
-  /** The stream of one run brings its stored events, too, and often earlier; pages drop what they know. */
   #deliverRun(run: string, events: RunEvent[]): void {
-    for (const page of this.#pages) if (page.follows.has(run)) page.send({ type: "events", events });
+    for (const page of this.#pages) if (page.follows.has(run)) page.deliver(events);
   }
 
+  /** All streams lead to the same server, so the last one that has something to say is right. */
   #change(state: ConnectionState["state"]): void {
     if (state === this.#connection.state) return;
-    const isFirst = this.#connection.state === "connecting";
     this.#connection = { state, heard: this.#connection.heard || Date.now() };
-    for (const page of this.#pages) {
-      page.send({ type: "connection", connection: this.#connection });
-      // The stream of all runs begins with the present. A run that is followed is read from its own last event.
-      if (state === "live" && (page.followsAll || !isFirst)) page.send({ type: "gap" });
-    }
+    for (const page of this.#pages) page.send({ type: "connection", connection: this.#connection });
+  }
+
+  #heard = (): void => {
+    this.#connection = { ...this.#connection, heard: Date.now() };
+  };
+
+  #openAll(): Stream {
+    return new Stream(
+      "/api/v1/events",
+      (events) => this.#deliver(events),
+      (state) => {
+        this.#change(state);
+        if (state !== "live") return;
+        // It begins with the present, and what a page has read may be older.
+        for (const page of this.#pages) if (this.#needsAll(page)) page.send({ type: "gap" });
+      },
+      this.#heard,
+    );
+  }
+
+  /** Whether a page follows something that no stream of a single run brings. */
+  #needsAll(page: Page): boolean {
+    return page.followsAll || [...page.follows].some((run) => !this.#runs.has(run));
   }
 
   #look(run: string, after: number): void {
-    this.#closeUnused();
     const known = this.#runs.get(run);
     if (known !== undefined) {
       // The one that was looked at last is at the end.
@@ -215,26 +248,34 @@ export class Hub {
     const stream = new Stream(
       `/api/v1/runs/${run}/events?after=${after}`,
       (events) => this.#deliverRun(run, events),
-      () => {},
-      () => {},
+      (state) => this.#change(state),
+      this.#heard,
       () => {
-        if (this.#runs.get(run) === stream) this.#runs.delete(run);
+        if (this.#runs.get(run) !== stream) return;
+        this.#runs.delete(run);
+        this.#update();
       },
     );
     this.#runs.set(run, stream);
-    for (const [oldest, old] of this.#runs) {
-      if (this.#runs.size <= RUN_STREAMS) break;
-      old.close();
-      this.#runs.delete(oldest);
-    }
   }
 
-  #closeUnused(): void {
-    const used = new Set([...this.#pages].map((page) => page.looksAt));
-    for (const [run, stream] of this.#runs) {
-      if (used.has(run)) continue;
-      stream.close();
+  /** Closes the streams that nobody needs, and opens that of all runs if somebody does. */
+  #update(): void {
+    const pages = [...this.#pages];
+    const used = new Set(pages.map((page) => page.looksAt));
+    const unused = [...this.#runs.keys()].filter((run) => !used.has(run));
+    // The first ones were looked at longest ago.
+    const oldest = [...this.#runs.keys()].filter((run) => used.has(run)).slice(0, -RUN_STREAMS);
+    for (const run of [...unused, ...oldest]) {
+      this.#runs.get(run)?.close();
       this.#runs.delete(run);
+    }
+    // One stream at least says whether the server is there.
+    const isNeeded = pages.length > 0 && (this.#runs.size === 0 || pages.some((page) => this.#needsAll(page)));
+    if (isNeeded) this.#all ??= this.#openAll();
+    else {
+      this.#all?.close();
+      this.#all = null;
     }
   }
 }

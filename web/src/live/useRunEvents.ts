@@ -2,7 +2,8 @@
 //
 // The first component that shows a run reads its stored events and then follows it; all others share the
 // same store. Components select what they draw: `useRun(store, (run) => run.nodes.get(key))`. Changes are
-// published once a frame, however many events there are.
+// published once a frame, however many events there are; less often if there are so many that nobody could
+// follow every frame.
 import { useEffect, useState } from "react";
 import { createStore, useStore, type StoreApi } from "zustand";
 import { send } from "../api/client";
@@ -27,6 +28,10 @@ export type RunStore = StoreApi<RunSnapshot>;
 const SLICE_MS = 8;
 /** How many are applied between two looks at the clock. */
 const SLICE_EVENTS = 50;
+/** With more events in a frame, most nodes in sight change with each of them. */
+const FLOOD_EVENTS = 50;
+/** The least time between two publications then, in milliseconds. */
+const FLOOD_MS = 50;
 
 const nextTask = () => new Promise<void>((resolve) => setTimeout(resolve));
 
@@ -36,6 +41,8 @@ class FollowedRun {
   users = 0;
   #waiting: RunEvent[] = [];
   #frame = 0;
+  #published = 0;
+  #isUnpublished = false;
   #reading: Promise<void> | null = null;
   #readAgain = false;
   #stop: (() => void) | null = null;
@@ -87,7 +94,7 @@ class FollowedRun {
   }
 
   #plan(): void {
-    if (this.#frame || this.#reading || !this.#waiting.length) return;
+    if (this.#frame || this.#reading || !(this.#waiting.length || this.#isUnpublished)) return;
     // A hidden page has no frames, and needs none.
     if (document.hidden) this.#flush(Infinity);
     else this.#frame = requestAnimationFrame(() => this.#flush(SLICE_MS));
@@ -111,11 +118,15 @@ class FollowedRun {
     this.#waiting = isComplete ? events.slice(done) : [];
     if (!isComplete) void this.read();
     if (model.status !== before) this.#look();
-    this.#publish({});
+    const isFlood = done > FLOOD_EVENTS && performance.now() - this.#published < FLOOD_MS;
+    if (isFlood && !document.hidden) this.#isUnpublished = true;
+    else this.#publish({});
     this.#plan();
   }
 
   #publish(more: Partial<RunSnapshot>): void {
+    this.#published = performance.now();
+    this.#isUnpublished = false;
     this.store.setState((state) => ({ ...more, version: state.version + 1 }));
   }
 

@@ -7,10 +7,10 @@ import { keys, queryClient } from "../../api/queries";
 import { summaryRequest } from "../../api/requests";
 import type { RunList, RunsSummary, RunView } from "../../api/schema";
 import { onEvents } from "../../live/connection";
+import { Refresher } from "../../live/refresher";
 import { toastError } from "../../ui/toasts";
 import { filterPath, GROUPS, statusesOf, type Filter, type Group } from "./filter";
 import { appendPage, groupOf, mergeFirstPage, NOTHING, vanished, type Listed, type Part, type Parts } from "./list";
-import { Refresher } from "./refresher";
 import { partRequest } from "./requests";
 
 /** Runs that are looked up one by one, if they are on none of the pages. */
@@ -92,22 +92,20 @@ export function useSummary() {
   });
 }
 
+/** How long the list waits for further events before it is read again. */
+const SOON_MS = 60;
+
 /** Calls a function when events say that some run has changed. */
 export function useLiveRefresh(read: () => Promise<unknown>): void {
   const current = useRef(read);
   current.current = read;
   useEffect(() => {
-    const refresher = new Refresher(() => current.current());
-    const changed = () => refresher.changed();
-    const shown = () => {
-      if (!document.hidden) refresher.shown();
-    };
+    const refresher = new Refresher(() => current.current(), SOON_MS);
+    const changed = () => refresher.want();
     const stop = onEvents(changed, changed);
-    document.addEventListener("visibilitychange", shown);
     return () => {
       stop();
       refresher.close();
-      document.removeEventListener("visibilitychange", shown);
     };
   }, []);
 }

@@ -21,13 +21,17 @@ import { messages } from "./messages";
 import { useRefresh } from "./refresh";
 import "./guards.css";
 
+/** The least time between two drawings of new events, in milliseconds. */
+const PACE_MS = 500;
+
 const countRounds = (model: RunModel) => `${model.rounds.size} ${model.status}`;
 
 export function Plots() {
   const texts = useMessages(messages);
   const { store, selected } = useRunContext();
   const order = useRun(store, (model) => model.order);
-  const place = useRun(store, (model) => (selected ? placeOf(model, selected) : newestRound(model)));
+  // A run that goes through hundreds of inner loops a second would draw each of them.
+  const place = useThrottled(store, selected, (model) => (selected ? placeOf(model, selected) : newestRound(model)), PACE_MS);
   // The loop of the round that is shown, unless another one was chosen since that round was selected.
   const [chosen, setChosen] = useState({ stem: "", at: "" });
   const own = useRun(store, (model) => model.rounds.get(place)?.stem ?? "");
@@ -38,7 +42,7 @@ export function Plots() {
         <h2>{texts.perRound}</h2>
         {order.length > 0 && <LoopSelect order={order} value={stem} onChange={(next) => setChosen({ stem: next, at: own })} />}
       </header>
-      {stem ? <LoopPlots key={stem} stem={stem} place={place} /> : <p className="guards-none">{texts.noRounds}</p>}
+      {stem ? <LoopPlots stem={stem} place={place} /> : <p className="guards-none">{texts.noRounds}</p>}
     </section>
   );
 }
@@ -96,7 +100,7 @@ function LoopPlots({ stem, place }: { stem: string; place: string }) {
   const formats = useFormats();
   const { store, plan, select } = useRunContext();
   // The round that runs changes with every event; its bars need not.
-  const entry = useThrottled(store, stem, (model) => model.loops.get(stem), 500);
+  const entry = useThrottled(store, stem, (model) => model.loops.get(stem), PACE_MS);
   const idle = useRun(store, (model) => model.idle);
   const novelty = useNovelty(entry);
   const shown = useMemo(() => {

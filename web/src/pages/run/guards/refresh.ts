@@ -4,7 +4,7 @@ import type { QueryKey } from "@tanstack/react-query";
 import { queryClient } from "../../../api/queries";
 import type { RunModel } from "../../../live/run_model";
 import type { RunStore } from "../../../live/useRunEvents";
-import { Refresher } from "../refresher";
+import { Refresher } from "../../../live/refresher";
 
 /** Marks a query as out of date each time that `mark` of the run changes. */
 export function useRefresh(store: RunStore, queryKey: QueryKey, mark: (model: RunModel) => unknown): void {

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { call } from "../../../api/client";
 import type { LoopFigures, RoundView } from "../../../api/schema";
-import { Refresher } from "../refresher";
+import { Refresher } from "../../../live/refresher";
 
 export interface NoveltyState {
   novelty: ReadonlyMap<string, number>;
