@@ -234,7 +234,7 @@ def test_a_lock_is_understood_and_lifted(site: Site, page: Page) -> None:
     for name in ("is understood", "is accepted", "were looked at"):
         _tab_to(page, page.get_by_role("checkbox", name=name), 4)
         _press(page, "Space")
-    unlock = page.get_by_role("button", name=re.compile("^Unlock, go on"))
+    unlock = page.get_by_role("button", name=re.compile("^Unlock and continue"))
     _tab_to(page, unlock, 3)
     _press(page, "Enter")
     expect(page.get_by_role("heading", name="The loop goes in circles")).to_have_count(0)

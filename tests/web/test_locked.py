@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.web.pages import Pages
 from tests.web.site import Site
 
-CHECKS = ("Why it was locked", "What it costs to go on", "The workflow and its limits")
+CHECKS = ("Why it was locked", "What it costs to continue", "The workflow and its limits")
 ALL_CHECKS = ["cause_understood", "cost_accepted", "workflow_reviewed"]
 
 
@@ -64,7 +64,7 @@ def test_the_same_round_continues_with_an_edited_message(site: Site, page: Page)
 
 def test_what_is_missing_leads_to_the_field(site: Site, page: Page) -> None:
     run = _open(site, page, "circles")
-    button = page.get_by_role("button", name="Unlock, go on from round 5")
+    button = page.get_by_role("button", name="Unlock and continue from round 5")
     expect(button).to_be_disabled()
     before = button.bounding_box()
     page.get_by_role("button", name="A reason is missing").click()
@@ -99,7 +99,7 @@ def test_a_limit_is_raised(site: Site, page: Page) -> None:
     _confirm(page, "Two more will do.")
     expect(page.get_by_role("button", name="The new limit has to be higher")).to_be_visible()
     raised.fill("9")
-    page.get_by_role("button", name="Unlock, go on from round 2").click()
+    page.get_by_role("button", name="Unlock and continue from round 2").click()
     site.wait(run, "completed")
     assert len(site.call("GET", f"/runs/{run}/rounds")[0]["rounds"]) == 4
 
@@ -114,7 +114,7 @@ def test_a_budget_says_which_call_was_not_made(site: Site, page: Page) -> None:
     expect(page.get_by_label("Raise tokens to")).to_have_value("800")
     page.get_by_label("Raise tokens to").fill("5,000")
     _confirm(page, "It is nearly done.")
-    page.get_by_role("button", name="Unlock, go on from round 2").click()
+    page.get_by_role("button", name="Unlock and continue from round 2").click()
     site.wait(run, "completed")
 
 
@@ -152,7 +152,7 @@ def test_a_person_locked_it(site: Site, page: Page) -> None:
     expect(page.get_by_role("heading", name="A person locked the run")).to_be_visible()
     expect(page.get_by_text("tests locked it: “It looks wrong.”")).to_be_visible()
     _confirm(page, "It is right.")
-    page.get_by_role("button", name="Unlock, go on from round 2").click()
+    page.get_by_role("button", name="Unlock and continue from round 2").click()
     site.wait(run, "waiting")
 
 
@@ -167,8 +167,8 @@ def test_the_same_cause_twice_needs_a_change(site: Site, page: Page) -> None:
     run = _open(site, page, "polish", limits={"rounds": 1})
     page.get_by_label("Raise rounds to").fill("")
     _confirm(page, "One more.")
-    page.get_by_role("button", name="Unlock, go on from round 1").click()
-    expect(page.get_by_role("button", name="Unlock, go on from round 2")).to_be_visible()
+    page.get_by_role("button", name="Unlock and continue from round 1").click()
+    expect(page.get_by_role("button", name="Unlock and continue from round 2")).to_be_visible()
     earlier = page.get_by_role("region", name="Earlier locks of this run")
     expect(earlier.get_by_role("listitem")).to_contain_text(
         "Round limit reached in round 1. tests: “One more.”"
@@ -179,8 +179,8 @@ def test_the_same_cause_twice_needs_a_change(site: Site, page: Page) -> None:
     message = page.get_by_label("Message that waits for Writer")
     expect(message).to_be_focused()
     message.fill("Give me a picture.")
-    page.get_by_role("button", name="Unlock, go on from round 2").click()
-    expect(page.get_by_role("button", name="Unlock, go on from round 3")).to_be_visible()
+    page.get_by_role("button", name="Unlock and continue from round 2").click()
+    expect(page.get_by_role("button", name="Unlock and continue from round 3")).to_be_visible()
     assert site.status(run) == "suspended_locked"
 
 

@@ -28,7 +28,7 @@ export const messages = catalogue(
     cancel: "Cancel",
     // Dialogs.
     stopTitle: "Stop this run?",
-    stopText: "What runs now is cancelled. A stopped run does not continue; a fork can go on from any point of it.",
+    stopText: "What runs now is cancelled. A stopped run does not continue; a fork can continue from any point of it.",
     reason: "Reason",
     optional: "optional",
     stopRun: "Stop the run",

@@ -120,8 +120,8 @@ export const messages = catalogue(
     stillLocked: "not unlocked on its own",
     // The form.
     unlock: "Unlock",
-    how: "How the run goes on",
-    goOn: "Go on",
+    how: "How the run continues",
+    goOn: "Continue",
     leave: "Leave the loop",
     messageFor: (node: string) => `Message that waits for ${node}`,
     noMessage: "No message waits for the next node.",
@@ -154,7 +154,7 @@ export const messages = catalogue(
     reasonAside: "kept with the run",
     checks: "Self-checks",
     "check.cause_understood": "Why it was locked is understood.",
-    "check.cost_accepted": "What it costs to go on is accepted.",
+    "check.cost_accepted": "What it costs to continue is accepted.",
     "check.workflow_reviewed": "The workflow and its limits were looked at.",
     causeRepeats: "The repeats beside this form are the cause.",
     causeFigures: "The figures beside this form are the cause.",
@@ -166,8 +166,8 @@ export const messages = catalogue(
     reviewed: (workflow: string, guards: readonly string[]) =>
       guards.length ? `${workflow}, ${list(guards, " and ")}.` : `${workflow}; only its cap bounds the loop.`,
     guard: (limit: string, guard: string) => (/^\d+$/.test(limit) ? `${limit} rounds by ${guard}` : `${limit} by ${guard}`),
-    button: (round: number) => `Unlock, go on from round ${round}`,
-    buttonPlain: "Unlock and go on",
+    button: (round: number) => `Unlock and continue from round ${round}`,
+    buttonPlain: "Unlock and continue",
     buttonLeave: (node: string) => (node ? `Unlock and leave for ${node}` : "Unlock and leave the loop"),
     signed: (round: number, name: string) =>
       `Nothing is repeated, what round ${round} said is kept.${name ? ` Signed as ${name} in the audit log.` : ""}`,

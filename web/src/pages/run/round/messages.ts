@@ -111,7 +111,7 @@ export const messages = catalogue(
     lockedLive: "locked",
     pausedLive: "paused",
     outsideLive: "Outside of loops",
-    liveBar: "The run goes on",
+    liveBar: "The run continues",
   },
   {
     round: (number: number) => `第 ${number} 轮`,
