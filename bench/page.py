@@ -9,6 +9,7 @@ with its target:
                collected
     reconnect  the first byte of a stream that continues at event 25,000
     tabs       eight tabs that all show a new run, and how long the API takes meanwhile
+    editor     the same workflow in the editor: its first node, panning, and typing into its text
 
 `roundel serve` is a process of its own and the browser is the Chromium of the system, without a GPU; both
 and this process share the cores. So frames are a lower bound, and of times the best of several counts. A task
@@ -32,7 +33,7 @@ from playwright.sync_api import Browser, CDPSession, Page
 from bench.drawing import workflow
 from tests.web.samples import Sample
 from tests.web.site import Site
-from tests.web.test_build import FRAME, LIST, MONITOR, files_of, kilobytes
+from tests.web.test_build import EDITOR, FRAME, LIST, MONITOR, files_of, kilobytes
 
 NODES = 300
 ROUNDS = 10
@@ -45,6 +46,7 @@ PAN_FRAMES = 240
 WORDS = " ".join(f"word {place}" for place in range(20))
 """The conditions of the workflow look for these words, so that every node runs."""
 ROW, NODE = ".runs-row", ".graph-card"
+COMMENT = "# a comment that somebody writes\n"
 
 # Notes when the first element of a kind is drawn, before any script of the page runs.
 WATCH = """
@@ -63,8 +65,8 @@ COUNT = """() => {
   }).observe({ entryTypes: ["longtask"] });
 }"""
 PAN = """(frames) => new Promise((resolve) => {
-  const pane = document.querySelector(".graph-canvas .react-flow__pane");
-  const viewport = document.querySelector(".graph-canvas .react-flow__viewport");
+  const pane = document.querySelector(".react-flow__pane");
+  const viewport = document.querySelector(".react-flow__viewport");
   let moved = 0, before = viewport.style.transform, done = 0;
   const tick = () => {
     if (viewport.style.transform !== before) moved++;
@@ -156,7 +158,7 @@ def heap(session: CDPSession) -> float:
 
 
 def measure(site: Site) -> None:
-    for name, module, most in (("list", LIST, 110), ("run", MONITOR, 240)):
+    for name, module, most in (("list", LIST, 110), ("run", MONITOR, 240), ("editor", EDITOR, 420)):
         at_most(f"{name}: scripts and styles, gzip", most, kilobytes(files_of(FRAME, module)), "kB")
     run = site.start(sample())
     site.wait(run, "waiting")
@@ -170,6 +172,7 @@ def measure(site: Site) -> None:
         site.wait(second, "waiting")
         stream(site, browser, second, "under events, zoomed out", zoomed_out=True)
         tabs(site, browser)
+        edit(site, browser)
 
 
 def move(site: Site, browser: Browser, run: str) -> None:
@@ -257,6 +260,27 @@ def tabs(site: Site, browser: Browser) -> None:
     taken = [float(page.evaluate(f"{read} return performance.now() - t; }}")) for page in pages * 3]
     at_most(f"API from {TABS} tabs: median", 200, statistics.median(taken), "ms")
     context.close()
+
+
+def edit(site: Site, browser: Browser) -> None:
+    """The canvas and the text of a large workflow."""
+    site.save("large", sample().text)
+    path = "/workflows/large/edit"
+    at_most(f"editor with {NODES} nodes: first node", 500, loads(site, browser, path, NODE), "ms")
+    page = site.page(browser)
+    page.goto(path)
+    page.wait_for_selector(NODE)
+    page.wait_for_timeout(2000)
+    page.evaluate(COUNT)
+    pan(page)
+    smoothness("editor, panning", 45, rates(page))
+    page.click(".cm-content")
+    page.keyboard.press("Control+Home")
+    page.evaluate(COUNT)
+    page.keyboard.type(COMMENT, delay=60)
+    page.wait_for_timeout(2000)  # the text is checked and drawn
+    smoothness("editor, typing", 45, rates(page))
+    page.context.close()
 
 
 def report() -> None:
