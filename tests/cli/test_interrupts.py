@@ -444,7 +444,8 @@ def test_two_signals_in_quick_succession_leave_a_resumable_run(
 
 def test_calls_that_outlast_the_grace_period_are_abandoned(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("stubborn")[:2])
-    code = "import roundel.cli as cli, roundel.cli.signals as signals; signals.GRACE = 0.1; cli.main()"
+    code = "import roundel.cli as cli, roundel.cli.signals as signals\n"
+    code += "signals.interrupts.grace_seconds = 0.1; cli.main()"
     command = [sys.executable, "-c", code, *RUN]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: has_started(tmp_path), process)
