@@ -17,7 +17,7 @@ from roundel.hosts.control import Question
 from roundel.hosts.engine import Attachment
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
-from roundel.llm.script import script_from
+from roundel.llm.script import load_script, script_from
 from roundel.runs.as_script import _written
 from roundel.runs.runs import Runs
 from roundel.workflow.message import Message
@@ -107,7 +107,7 @@ def graph(*nodes: dict[str, Any], edges: tuple[Any, ...] = (), **more: Any) -> d
 )
 def test_examples(name: str, script: str) -> None:
     folder = EXAMPLES / name
-    found = repeat(folder / "workflow.yaml", "tea", folder / script)
+    found = repeat(folder / "workflow.yaml", "tea", load_script(folder / script)[0].without_delays())
     assert found
 
 
