@@ -304,7 +304,7 @@ async def wait_for_end(site: Site, run_ids: Iterable[str]) -> dict[str, str]:
                     found[run_id] = row.status
                     waiting.discard(run_id)
             try:
-                async with asyncio.timeout(0.5):  # to release a run appends nothing
+                async with asyncio.timeout(0.1):  # to release a run appends nothing
                     position = await store.wait_for_append(position)
             except TimeoutError:
                 pass

@@ -85,7 +85,7 @@ class Place:
                 await store.close()
                 return {row.id: row.status for row in rows}
             try:
-                async with asyncio.timeout(1):  # to release a run appends nothing
+                async with asyncio.timeout(0.1):  # to release a run appends nothing
                     position = await store.wait_for_append(position)
             except TimeoutError:
                 pass
