@@ -1,11 +1,12 @@
 // The frame of all pages: the bar, the routes, the keys that work everywhere.
-import { Component, lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
+import { Component, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Route, Switch, useLocation, useSearch } from "wouter";
 import { ApiError } from "../api/client";
 import { useMe } from "../api/queries";
 import { useMessages } from "../i18n/messages";
 import { tell } from "../live/connection";
 import { Button } from "../ui/Button";
+import { Later, later } from "../ui/later";
 import { Empty, Failure, Loading } from "../ui/State";
 import { Toasts } from "../ui/toasts";
 import { useKeys } from "./keys";
@@ -15,10 +16,10 @@ import { SkipLinks } from "./skip";
 import { TopBar } from "./TopBar";
 import "./app.css";
 
-const SignIn = lazy(() => import("./SignIn"));
-const GoTo = lazy(() => import("./GoTo"));
-const KeyList = lazy(() => import("./KeyList"));
-const StartDrawer = lazy(() => import("../pages/start/StartDrawer"));
+const SignIn = later(() => import("./SignIn"));
+const GoTo = later(() => import("./GoTo"));
+const KeyList = later(() => import("./KeyList"));
+const StartDrawer = later(() => import("../pages/start/StartDrawer"));
 
 type Overlay = "go-to" | "keys" | "start" | null;
 
@@ -47,9 +48,9 @@ export function App() {
   ]);
   if (me.error instanceof ApiError && me.error.status === 401) {
     return (
-      <Suspense>
+      <Later>
         <SignIn />
-      </Suspense>
+      </Later>
     );
   }
   if (me.error && me.data === undefined) return <Failure error={me.error} onRetry={() => void me.refetch()} command="roundel serve" />;
@@ -63,7 +64,7 @@ export function App() {
       <TopBar onGoTo={() => setOverlay("go-to")} />
       <main id="content" className="content" tabIndex={-1}>
         <Boundary>
-          <Suspense fallback={<Loading />}>
+          <Later fallback={<Loading />}>
             <Switch>
               <Route path="/">
                 <RunsPage onStart={() => setOverlay("start")} />
@@ -84,14 +85,14 @@ export function App() {
                 </Empty>
               </Route>
             </Switch>
-          </Suspense>
+          </Later>
         </Boundary>
       </main>
-      <Suspense>
+      <Later>
         {overlay === "go-to" && <GoTo onClose={close} />}
         {overlay === "keys" && <KeyList onClose={close} />}
         {(overlay === "start" || wanted !== "") && <StartDrawer key={wanted} workflow={wanted} onClose={close} />}
-      </Suspense>
+      </Later>
       <Toasts />
     </>
   );

@@ -1,17 +1,17 @@
 // The pages, and which addresses show them. Each is loaded when it is needed.
-import { loadable } from "./loadable";
+import { later } from "../ui/later";
 
 /** One route: a new workflow stays open when its first save gives it an address. */
 export const EDITOR = /^\/workflows\/(?:new|[^/]+\/edit)\/?$/;
 
-export const RunsPage = loadable(() => import("../pages/runs/RunsPage"));
-export const RunPage = loadable(() => import("../pages/run/RunPage"));
-export const ComparePage = loadable(() => import("../pages/compare/ComparePage"));
-export const WorkflowsPage = loadable(() => import("../pages/workflows/WorkflowsPage"));
-export const EditorPage = loadable(() => import("../pages/editor/EditorPage"));
-export const MemoryPage = loadable(() => import("../pages/memory/MemoryPage"));
-export const AuditPage = loadable(() => import("../pages/audit/AuditPage"));
-export const SettingsPage = loadable(() => import("../pages/settings/SettingsPage"));
+export const RunsPage = later(() => import("../pages/runs/RunsPage"));
+export const RunPage = later(() => import("../pages/run/RunPage"));
+export const ComparePage = later(() => import("../pages/compare/ComparePage"));
+export const WorkflowsPage = later(() => import("../pages/workflows/WorkflowsPage"));
+export const EditorPage = later(() => import("../pages/editor/EditorPage"));
+export const MemoryPage = later(() => import("../pages/memory/MemoryPage"));
+export const AuditPage = later(() => import("../pages/audit/AuditPage"));
+export const SettingsPage = later(() => import("../pages/settings/SettingsPage"));
 
 /** By the first segment of their addresses. */
 const PAGES: Record<string, { load: () => Promise<void> | null }> = {

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call } from "../../api/client";
 import { keys, queryClient, useMe } from "../../api/queries";
@@ -11,6 +11,7 @@ import type { RunModel, RunStatus } from "../../live/run_model";
 import { useRunEvents, type RunStore } from "../../live/useRunEvents";
 import { Button, Segmented } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
+import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { Status } from "../../ui/Status";
 import { decisionOf, proofOf, repeatingNodes } from "../run/context";
@@ -24,7 +25,7 @@ import { RoundRows, type TextMode } from "./RoundRows";
 import { ScoreChart } from "./ScoreChart";
 import { firstPassing, inWords } from "./words";
 
-const ForkDialog = lazy(() => import("../fork/ForkDialog"));
+const ForkDialog = later(() => import("../fork/ForkDialog"));
 
 export interface Side {
   view: RunView;
@@ -278,9 +279,9 @@ export function Comparison({ a, b }: { a: Side; b: Side }) {
         </section>
       </div>
       {isForking && (
-        <Suspense>
+        <Later>
           <ForkDialog runId={b.view.id} at={rows.at(-1)?.b?.address ?? ""} onClose={() => setForking(false)} />
-        </Suspense>
+        </Later>
       )}
     </div>
   );

@@ -1,9 +1,10 @@
 // A workflow as canvas, text and form at the same time.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useEffectEvent, useRef, useState, useSyncExternalStore } from "react";
+import { useEffect, useEffectEvent, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { useMe } from "../../api/queries";
 import { useMessages } from "../../i18n/messages";
+import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { may } from "../settings/roles";
 import { nameIn, useTemplates } from "../workflows/shared";
@@ -25,8 +26,8 @@ import { YamlPane } from "./yaml/YamlPane";
 import "./editor.css";
 
 // Loaded when somebody tries a workflow: most visits do not.
-const TryPane = lazy(() => import("./try/TryPane").then((found) => ({ default: found.TryPane })));
-const FollowRun = lazy(() => import("./try/FollowRun").then((found) => ({ default: found.FollowRun })));
+const TryPane = later(() => import("./try/TryPane").then((found) => ({ default: found.TryPane })));
+const FollowRun = later(() => import("./try/FollowRun").then((found) => ({ default: found.FollowRun })));
 
 export default function EditorPage() {
   const [path] = useLocation();
@@ -118,13 +119,13 @@ function Frame({ onNamed }: { onNamed: (saved: Saved) => void }) {
       {room === "phone" && <Tabs />}
       <Panes room={room} />
       <SaveDialogs saving={saving} />
-      <Suspense>{isTrying && <FollowRun />}</Suspense>
+      <Later>{isTrying && <FollowRun />}</Later>
     </div>
   );
 }
 
 // Panes that are closed at first load when they are opened.
-const OutlinePane = lazy(() => import("./canvas/OutlinePane").then((module) => ({ default: module.OutlinePane })));
+const OutlinePane = later(() => import("./canvas/OutlinePane").then((module) => ({ default: module.OutlinePane })));
 const PANES = { canvas: CanvasPane, outline: OutlinePane, yaml: YamlPane, form: FormPane } as const;
 
 function Panes({ room }: { room: Room }) {
@@ -151,9 +152,9 @@ function Panes({ room }: { room: Room }) {
         return [
           view === "form" && edge("form-edge", texts.form),
           <Section key={view} view={view} name={texts[view]}>
-            <Suspense fallback={<Loading />}>
+            <Later fallback={<Loading />}>
               <Pane />
-            </Suspense>
+            </Later>
           </Section>,
           view !== "form" && edge(`${view}-edge`, texts[view]),
         ];
@@ -161,7 +162,7 @@ function Panes({ room }: { room: Room }) {
       {edge("bottom-edge", isTrying ? texts.tryIt : texts.proof)}
       {layout.panes.has("bottom") && (
         <section className="editor-pane editor-bottom" style={{ gridArea: "bottom" }} aria-label={isTrying ? texts.tryIt : texts.proof}>
-          <Suspense fallback={<Loading />}>{isTrying ? <TryPane /> : <ProofPane />}</Suspense>
+          <Later fallback={<Loading />}>{isTrying ? <TryPane /> : <ProofPane />}</Later>
         </section>
       )}
     </div>

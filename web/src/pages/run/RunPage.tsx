@@ -1,6 +1,6 @@
 // A run, live: the strip of rounds, the graph, the opened round, and what needs a decision.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
 import { flushSync } from "react-dom";
 import { call } from "../../api/client";
 import { keys, queryClient, useMe, useRunView } from "../../api/queries";
@@ -12,6 +12,7 @@ import { parseAddress, roundOf } from "../../live/address";
 import type { Question, RunModel } from "../../live/run_model";
 import { useRun, useRunEvents } from "../../live/useRunEvents";
 import { Segmented } from "../../ui/Button";
+import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { statusMessages } from "../../ui/Status";
 import { useKeptFocus } from "../../ui/useKeptFocus";
@@ -30,16 +31,16 @@ import { useSelection } from "./useSelection";
 import "./run.css";
 
 // Most runs need no decision, and most pages none of these.
-const LockedMain = lazy(() => import("./locked/LockedMain").then((found) => ({ default: found.LockedMain })));
-const LockedSide = lazy(() => import("./locked/LockedSide").then((found) => ({ default: found.LockedSide })));
-const UnlockedLine = lazy(() => import("./locked/LockedSide").then((found) => ({ default: found.UnlockedLine })));
-const LostDraft = lazy(() => import("./people/TooLate").then((found) => ({ default: found.LostDraft })));
-const QuestionMain = lazy(() => import("./people/QuestionMain").then((found) => ({ default: found.QuestionMain })));
-const QuestionSide = lazy(() => import("./people/QuestionSide").then((found) => ({ default: found.QuestionSide })));
-const DebugMain = lazy(() => import("./debug/DebugMain").then((found) => ({ default: found.DebugMain })));
-const DebugSide = lazy(() => import("./debug/DebugSide").then((found) => ({ default: found.DebugSide })));
-const FailedMain = lazy(() => import("./failed/FailedMain").then((found) => ({ default: found.FailedMain })));
-const FailedSide = lazy(() => import("./failed/FailedSide").then((found) => ({ default: found.FailedSide })));
+const LockedMain = later(() => import("./locked/LockedMain").then((found) => ({ default: found.LockedMain })));
+const LockedSide = later(() => import("./locked/LockedSide").then((found) => ({ default: found.LockedSide })));
+const UnlockedLine = later(() => import("./locked/LockedSide").then((found) => ({ default: found.UnlockedLine })));
+const LostDraft = later(() => import("./people/TooLate").then((found) => ({ default: found.LostDraft })));
+const QuestionMain = later(() => import("./people/QuestionMain").then((found) => ({ default: found.QuestionMain })));
+const QuestionSide = later(() => import("./people/QuestionSide").then((found) => ({ default: found.QuestionSide })));
+const DebugMain = later(() => import("./debug/DebugMain").then((found) => ({ default: found.DebugMain })));
+const DebugSide = later(() => import("./debug/DebugSide").then((found) => ({ default: found.DebugSide })));
+const FailedMain = later(() => import("./failed/FailedMain").then((found) => ({ default: found.FailedMain })));
+const FailedSide = later(() => import("./failed/FailedSide").then((found) => ({ default: found.FailedSide })));
 
 export default function RunPage({ runId }: { runId: string }) {
   const plan = useQuery({
@@ -117,9 +118,9 @@ function Panes() {
     <div className={`run-page run-tab-${tab}`}>
       <RunBar />
       {hasDraft && (
-        <Suspense>
+        <Later>
           <LostDraft />
-        </Suspense>
+        </Later>
       )}
       {view.data?.pruned && <p className="run-note">{texts.pruned}</p>}
       <RoundStrip />
@@ -141,12 +142,12 @@ function Panes() {
         </section>
         <KeepingPane className="run-main" label={texts.round}>
           {wasUnlocked && (
-            <Suspense>
+            <Later>
               <UnlockedLine />
-            </Suspense>
+            </Later>
           )}
           <div className="run-scroll">
-            <Suspense fallback={<Loading />}>{hasPanes ? (main ?? <RoundPanel />) : <Loading />}</Suspense>
+            <Later fallback={<Loading />}>{hasPanes ? (main ?? <RoundPanel />) : <Loading />}</Later>
           </div>
           {hasPanes && <LiveBar />}
         </KeepingPane>
@@ -165,9 +166,9 @@ function Panes() {
             </div>
           )}
           <div className="run-scroll">
-            <Suspense fallback={<Loading />}>
+            <Later fallback={<Loading />}>
               {!hasPanes ? <Loading /> : side === null || sideShows === "guards" ? <GuardsPane /> : side}
-            </Suspense>
+            </Later>
           </div>
         </KeepingPane>
       </div>

@@ -1,11 +1,12 @@
 // The live list of runs: what needs somebody first, then what is running, then what is over.
-import { lazy, Suspense, useCallback, useMemo, useRef } from "react";
+import { useCallback, useMemo, useRef } from "react";
 import { useLocation, useSearch } from "wouter";
 import { useMe } from "../../api/queries";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { useConnection } from "../../live/connection";
 import { Button } from "../../ui/Button";
+import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { useRunningClock } from "./clock";
 import { ALL, filterPath, GROUPS, isFiltered, parseFilter, STATUSES, type Filter, type Group } from "./filter";
@@ -15,7 +16,7 @@ import { RunTable } from "./RunTable";
 import { useLiveRefresh, useRunList, useSummary } from "./useRunList";
 import "./runs.css";
 
-const EmptyRuns = lazy(() => import("./EmptyRuns"));
+const EmptyRuns = later(() => import("./EmptyRuns"));
 
 export default function RunsPage({ onStart }: { onStart: () => void }) {
   const texts = useMessages(messages);
@@ -75,9 +76,9 @@ export default function RunsPage({ onStart }: { onStart: () => void }) {
       )}
       {listed === undefined && query.error === null && <Loading lines={8} />}
       {isEmpty && !hasFilter && (
-        <Suspense fallback={<Loading />}>
+        <Later fallback={<Loading />}>
           <EmptyRuns onStart={onStart} />
-        </Suspense>
+        </Later>
       )}
       {isEmpty && hasFilter && (
         <div className="runs-empty">

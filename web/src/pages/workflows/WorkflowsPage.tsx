@@ -1,6 +1,6 @@
 // Saved workflows and templates; one of them with its text, drawing, bounds and versions.
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { call } from "../../api/client";
 import { useMe } from "../../api/queries";
@@ -9,6 +9,7 @@ import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { Button } from "../../ui/Button";
 import { TextField } from "../../ui/Field";
+import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { toast } from "../../ui/toasts";
 import { Confirm } from "../settings/Confirm";
@@ -22,7 +23,7 @@ import { Templates } from "./Templates";
 import { TemplateDetail, WorkflowDetail } from "./WorkflowDetail";
 import "./workflows.css";
 
-const ImportDialog = lazy(() => import("./import/ImportDialog"));
+const ImportDialog = later(() => import("./import/ImportDialog"));
 
 export default function WorkflowsPage() {
   const { name: isOne } = useParams<{ name?: string }>();
@@ -116,7 +117,7 @@ function Lists() {
       <Templates mayUse={mayWrite} />
       {mayWrite && <FileDrop onFiles={setImported} />}
       {imported && (
-        <Suspense>
+        <Later>
           <ImportDialog
             // Files that are dropped meanwhile are another import.
             key={imported.map((file) => `${file.name} ${file.lastModified}`).join("/")}
@@ -124,7 +125,7 @@ function Lists() {
             onClose={() => setImported(null)}
             onOpen={({ text, name }) => navigate("/workflows/new", { state: { text, name } })}
           />
-        </Suspense>
+        </Later>
       )}
       {deleting && (
         <Confirm

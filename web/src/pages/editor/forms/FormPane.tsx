@@ -1,10 +1,11 @@
 // The form of what is selected. It shows the newest text that can be read, and writes into the same text.
-import { lazy, Suspense, useMemo } from "react";
+import { useMemo } from "react";
 import { lineNumber } from "../../../document/lines";
 import type { Target } from "../../../document/model";
 import { useMessages } from "../../../i18n/messages";
 import { Button } from "../../../ui/Button";
 import { Icon } from "../../../ui/Icon";
+import { Later, later } from "../../../ui/later";
 import { Failure, Loading } from "../../../ui/State";
 import { useEditor, useEditorStore } from "../store";
 import { useCatalogue, type Catalogue } from "./catalogue";
@@ -19,8 +20,8 @@ import { reveal, useFormOf } from "./useForm";
 import "./forms.css";
 
 // What is shown first, without a selection, needs neither.
-const NodeForm = lazy(() => import("./nodes/NodeForm").then((module) => ({ default: module.NodeForm })));
-const EdgeForm = lazy(() => import("./edge/EdgeForm").then((module) => ({ default: module.EdgeForm })));
+const NodeForm = later(() => import("./nodes/NodeForm").then((module) => ({ default: module.NodeForm })));
+const EdgeForm = later(() => import("./edge/EdgeForm").then((module) => ({ default: module.EdgeForm })));
 
 const WORKFLOW: readonly Target[] = [{ kind: "workflow" }];
 const GRAPH: readonly Target[] = [{ kind: "graph", graph: "" }];
@@ -147,10 +148,10 @@ function ItemForm({
           <p className="form-help">{areNodes ? (type === null ? texts.manyTypes : texts.manyNodes) : texts.manyItems}</p>
         </Section>
       )}
-      <Suspense fallback={<Loading />}>
+      <Later fallback={<Loading />}>
         {areNodes && <NodeForm type={type ?? null} value={value} />}
         {!isMany && edge && <EdgeForm edge={edge} />}
-      </Suspense>
+      </Later>
       {!isMany && target.kind === "graph" && <GraphForm value={value} />}
       {!isMany && target.kind === "workflow" && <WorkflowForm value={value} />}
     </FormContext>

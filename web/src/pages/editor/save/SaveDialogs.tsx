@@ -1,9 +1,10 @@
 // The dialogs around saving. Those with a comparison load when somebody opens one.
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { useMessages } from "../../../i18n/messages";
 import { Button } from "../../../ui/Button";
 import { Dialog } from "../../../ui/Dialog";
 import { TextField } from "../../../ui/Field";
+import { Later, later } from "../../../ui/later";
 import { FileDrop } from "../../workflows/import/FileDrop";
 import { messages as workflowMessages } from "../../workflows/messages";
 import { useEditor } from "../store";
@@ -11,10 +12,10 @@ import { messages } from "./messages";
 import { isName, suggestedName, wantedName } from "./names";
 import type { SaveDialog, Saving } from "./useSaving";
 
-const ConflictDialog = lazy(() => import("./ConflictDialog"));
-const VersionsDrawer = lazy(() => import("./VersionsDrawer"));
-const KeptDialog = lazy(() => import("./KeptDialog"));
-const ImportDialog = lazy(() => import("../../workflows/import/ImportDialog"));
+const ConflictDialog = later(() => import("./ConflictDialog"));
+const VersionsDrawer = later(() => import("./VersionsDrawer"));
+const KeptDialog = later(() => import("./KeptDialog"));
+const ImportDialog = later(() => import("../../workflows/import/ImportDialog"));
 
 export function SaveDialogs({ saving }: { saving: Saving }) {
   const isReadOnly = useEditor((values) => values.isReadOnly);
@@ -29,7 +30,7 @@ export function SaveDialogs({ saving }: { saving: Saving }) {
 function OpenDialog({ saving, dialog }: { saving: Saving; dialog: SaveDialog }) {
   const texts = useMessages(workflowMessages);
   return (
-    <Suspense>
+    <Later>
       {dialog.kind === "name" && <NameDialog saving={saving} isCopy={dialog.isCopy} error={dialog.error} />}
       {dialog.kind === "leave" && <LeaveDialog saving={saving} go={dialog.go} />}
       {dialog.kind === "conflict" && <ConflictDialog saving={saving} theirs={dialog.theirs} />}
@@ -45,7 +46,7 @@ function OpenDialog({ saving, dialog }: { saving: Saving; dialog: SaveDialog }) 
           onOpen={({ text, file }) => saving.restore(text, texts.replaced(file))}
         />
       )}
-    </Suspense>
+    </Later>
   );
 }
 

@@ -1,12 +1,12 @@
 // The dialog that forks a run. Few readers open it, so it is loaded when they do.
-import { lazy, Suspense } from "react";
+import { Later, later } from "../../../ui/later";
 
-const ForkDialog = lazy(() => import("../../fork/ForkDialog"));
+const ForkDialog = later(() => import("../../fork/ForkDialog"));
 
 export function LazyForkDialog(props: { runId: string; at: string; onClose: () => void }) {
   return (
-    <Suspense>
+    <Later>
       <ForkDialog {...props} />
-    </Suspense>
+    </Later>
   );
 }

@@ -1,5 +1,5 @@
 // The buttons of the run bar: which there are depends on the status of the run and on the role of the reader.
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../../api/client";
 import { keys, queryClient, useRunView } from "../../../api/queries";
@@ -10,6 +10,7 @@ import { useMessages } from "../../../i18n/messages";
 import { isOver, type RunStatus } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { Button } from "../../../ui/Button";
+import { Later, later } from "../../../ui/later";
 import { Menu, type MenuItem } from "../../../ui/Menu";
 import { toast, toastError } from "../../../ui/toasts";
 import { useKeptFocus } from "../../../ui/useKeptFocus";
@@ -21,10 +22,10 @@ import { useBreakpoints } from "./useBreakpoints";
 import "./controls.css";
 
 // Dialogs are loaded when somebody opens one.
-const BreakpointsDialog = lazy(() => import("./BreakpointsDialog").then((found) => ({ default: found.BreakpointsDialog })));
-const StopDialog = lazy(() => import("./ConfirmDialogs").then((found) => ({ default: found.StopDialog })));
-const LockDialog = lazy(() => import("./ConfirmDialogs").then((found) => ({ default: found.LockDialog })));
-const DeleteDialog = lazy(() => import("./ConfirmDialogs").then((found) => ({ default: found.DeleteDialog })));
+const BreakpointsDialog = later(() => import("./BreakpointsDialog").then((found) => ({ default: found.BreakpointsDialog })));
+const StopDialog = later(() => import("./ConfirmDialogs").then((found) => ({ default: found.StopDialog })));
+const LockDialog = later(() => import("./ConfirmDialogs").then((found) => ({ default: found.LockDialog })));
+const DeleteDialog = later(() => import("./ConfirmDialogs").then((found) => ({ default: found.DeleteDialog })));
 
 type Action = "pause" | "resume" | "step" | "step-round" | "retry";
 type Overlay = "fork" | "debug" | "stop" | "lock" | "delete" | null;
@@ -172,7 +173,7 @@ export function RunControls() {
       {overlay === "fork" && (
         <LazyForkDialog runId={runId} at={selected || newestRound(store.getState().model)} onClose={close} />
       )}
-      <Suspense>
+      <Later>
         {overlay === "debug" && <BreakpointsDialog runId={runId} onClose={close} />}
         {overlay === "stop" && <StopDialog runId={runId} onClose={close} />}
         {overlay === "lock" && <LockDialog runId={runId} onClose={close} />}
@@ -186,7 +187,7 @@ export function RunControls() {
             }}
           />
         )}
-      </Suspense>
+      </Later>
     </div>
   );
 }
