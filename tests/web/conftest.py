@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from tests.web.pages import Pages
 from tests.web.site import Site
-
-# A machine that does other things as well takes longer than the usual five seconds.
-expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="package")

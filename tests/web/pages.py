@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 

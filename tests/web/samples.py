@@ -69,15 +69,43 @@ _POLISH_GRAPH = {
 }
 
 
-def _polish(delay: float) -> Sample:
-    return Sample(
-        _text(_POLISH_GRAPH, limits={"tokens": 6000}),
-        "a line that sells tea, at most twelve words",
-        {
-            "Writer": [_reply(line, delay) for line in _LINES],
-            "Critic": [_reply({"score": score, "note": note}, delay) for score, note in _SCORES],
-        },
-    )
+_POLISH = Sample(
+    _text(_POLISH_GRAPH, limits={"tokens": 6000}),
+    "a line that sells tea, at most twelve words",
+    {
+        "Writer": [_reply(line) for line in _LINES],
+        "Critic": [_reply({"score": score, "note": note}) for score, note in _SCORES],
+    },
+)
+_HOLD = {"hold": {"python": "tests.web.tools:hold"}}
+
+
+def _hold(gate: str) -> dict[str, Any]:
+    """A reply that calls the tool which waits until the test opens the gate."""
+    return {"tool_calls": [{"name": "hold", "arguments": {"gate": gate}}]}
+
+
+def held_polish(gate: str) -> Sample:
+    """A run of "polish" that stays in each round until the test opens the gate: `GATE-1` to `GATE-4`."""
+    writer, critic, *others = _POLISH_GRAPH["nodes"]
+    critic = _agent("Critic", "Score the line from 0 to 100.", tools=["hold"])
+    script = dict(_POLISH.script)
+    script["Critic"] = [
+        reply
+        for number, answer in enumerate(_POLISH.script["Critic"], 1)
+        for reply in (_hold(f"{gate}-{number}"), answer)
+    ]
+    graph = {**_POLISH_GRAPH, "nodes": [writer, critic, *others]}
+    return Sample(_text(graph, tools=_HOLD, limits={"tokens": 6000}), _POLISH.input, script)
+
+
+_MANY_LINES = " ".join(f"line {number}" for number in range(1, 101))
+_STREAM = Sample(
+    _text({"id": "stream", "nodes": [_agent("Writer", "Write a lot.")], "start": "Writer", "end": "Writer"}),
+    "a long text",
+    {"Writer": [_reply(f"It begins. {_MANY_LINES} It ends.", 60)]},
+)
+"""A text that a model writes for a minute; its first words appear at once."""
 
 
 _PARSER = """UNIT = {{"s": 1, "m": 60, "h": 3600, "d": 86400{unit}}}
@@ -456,6 +484,22 @@ _DEBATE = Sample(
 )
 
 
+def held_nested(gate: str) -> Sample:
+    """A run of "nested" that stays in `Planner[2].Coder[4]` until the test opens `GATE-4`, and then in
+    `Planner[2].Coder[5]` until it opens `GATE-5`."""
+    plain = SAMPLES["nested"]
+    workflow = yaml.safe_load(plain.text)
+    workflow["tools"] |= _HOLD
+    tester = next(node for node in workflow["graph"]["nodes"] if node["id"] == "Tester")
+    tester["config"]["tools"].append("hold")
+    replies = list(plain.script["Tester"])
+    # Each round has two replies, and four rounds come before those of Planner[2].
+    for number in (5, 4):
+        replies.insert(2 * (4 + number - 1), _hold(f"{gate}-{number}"))
+    text = yaml.safe_dump(workflow, sort_keys=False, allow_unicode=True)
+    return Sample(text, plain.input, {**plain.script, "Tester": replies}, answers=plain.answers)
+
+
 def _long(rounds: int) -> Sample:
     """A loop with so many rounds: scores that rise and fall."""
     graph = {
@@ -482,8 +526,8 @@ def _long(rounds: int) -> Sample:
 
 
 SAMPLES = {
-    "polish": _polish(0),
-    "polish-slow": _polish(1.5),
+    "polish": _POLISH,
+    "stream": _STREAM,
     "nested": _nested(0),
     "nested-slow": _nested(3),
     "circles": _CIRCLES,

@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 MESSAGE = "It promises nothing. Say when the tea arrives."

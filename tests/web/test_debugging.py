@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
+from tests.web.expectations import expect
 from tests.web.pages import Pages
 from tests.web.site import Site
 

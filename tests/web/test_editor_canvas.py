@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.web.axe import findings
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 NAMES = count(1)
-expect.set_options(timeout=30_000)
 
 LINE = """version: 0.1.0
 graph:

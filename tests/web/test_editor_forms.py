@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.web.axe import findings
+from tests.web.expectations import expect
 from tests.web.site import ROOT, Site
 
 NAMES = count(1)

@@ -8,8 +8,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 REVIEW = """\

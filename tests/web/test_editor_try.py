@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from tests.web.axe import findings
+from tests.web.expectations import expect
 from tests.web.pages import Pages
 from tests.web.site import ROOT, Site
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, FileChooser, Locator, Page, expect
+from playwright.sync_api import Browser, FileChooser, Locator, Page
 
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 PLAIN = """\

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page
 
+from tests.web.expectations import expect
 from tests.web.site import Site
 
 ACTIVE = """() => {

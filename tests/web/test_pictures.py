@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from playwright.sync_api import expect
 
 from tests.web.axe import findings
+from tests.web.expectations import expect
 from tests.web.pages import Pages, settle
 from tests.web.site import ROOT, Site
 

@@ -6,9 +6,11 @@ import re
 import signal
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, Position, expect
+from playwright.sync_api import Browser, Page, Position
 
+from tests.web.expectations import expect
 from tests.web.pages import Pages
+from tests.web.samples import held_nested, held_polish
 from tests.web.site import Site
 
 
@@ -17,20 +19,26 @@ def cell(page: Page, number: int) -> re.Pattern[str]:
 
 
 def test_a_run_is_watched_from_start_to_end(site: Site, page: Page) -> None:
-    run = site.start("polish-slow")
+    run = site.start(held_polish("watched"))
     page.goto(f"/runs/{run}")
     status = page.locator(".run-bar .status")
     expect(status).to_have_text("Running")
     strip = page.locator(".strip")
-    expect(strip.get_by_role("button", name=cell(page, 1)).first).to_be_visible()
-    expect(strip.get_by_role("button", name=cell(page, 4)).first).to_be_visible(timeout=30_000)
-    expect(status).to_have_text("Completed", timeout=30_000)
-    expect(page.locator(".run-main")).to_contain_text("Picked before the sun is up. Yours by four.")
+    for number in range(1, 5):
+        expect(strip.get_by_role("button", name=cell(page, number)).first).to_be_visible()
+        expect(strip.get_by_role("button", name=cell(page, number + 1))).to_have_count(0)
+        expect(status).to_have_text("Running")
+        site.open_gate(f"watched-{number}")
+    expect(status).to_have_text("Completed")
+    main = page.locator(".run-main")
+    expect(main.get_by_role("heading", name="Round 4")).to_be_visible()
+    main.get_by_role("radiogroup", name="View of the output").first.get_by_text("Output").click()
+    expect(main).to_contain_text("Picked before the sun is up. Yours by four.")
     assert "#" not in page.url, "events never change the address"
 
 
 def test_a_selection_stays_is_a_link_and_goes_back(site: Site, page: Page) -> None:
-    run = site.start("nested-slow")
+    run = site.start(held_nested("selection"))
     page.goto(f"/runs/{run}")
     expect(page.locator(".strip")).to_contain_text("Coder")
     page.goto(f"/runs/{run}#Planner[2].Coder[1]")
@@ -38,7 +46,10 @@ def test_a_selection_stays_is_a_link_and_goes_back(site: Site, page: Page) -> No
     expect(main).to_contain_text("Fractions are cut off")
     page.goto(f"/runs/{run}#Planner[2].Coder[2]")
     expect(main).to_contain_text("Weeks are missing")
-    page.wait_for_timeout(2500)
+    newest = page.locator(".strip").get_by_role("button", name=cell(page, 5))
+    expect(newest).to_have_count(0)
+    site.open_gate("selection-4")
+    expect(newest.first).to_be_visible()
     expect(main).to_contain_text("Weeks are missing")
     page.go_back()
     expect(main).to_contain_text("Fractions are cut off")
@@ -78,20 +89,20 @@ def test_charts_are_read_by_pointer_and_keys(site: Site, page: Page) -> None:
 
 
 def test_text_appears_while_it_is_written(site: Site, page: Page) -> None:
-    run = site.start("polish-slow")
+    run = site.start("stream")
     page.goto(f"/runs/{run}")
-    page.wait_for_function(
-        """() => {
-            const text = document.querySelector(".run-main")?.textContent ?? "";
-            return text.includes("Our tea") && !text.includes("Our tea is picked before the sun is up.");
-        }"""
-    )
-    site.wait(run, "completed")
+    main = page.locator(".run-main")
+    for words in ("It begins.", "line 1", "line 2"):
+        expect(main).to_contain_text(words)
+    expect(main).not_to_contain_text("It ends.")
+    assert site.status(run) == "running", "the reply is still being written"
+    site.call("POST", f"/runs/{run}/stop", {"reason": "seen enough"})
 
 
 def test_the_page_returns_after_a_restart_of_the_server(browser: Browser, tmp_path: Path) -> None:
     with Site(tmp_path) as site:
-        run = site.start("polish-slow")
+        run = site.start(held_polish("restart"))
+        site.open_gate("restart-1")
         page = site.page(browser)
         page.goto(f"/runs/{run}")
         expect(page.locator(".connection")).to_have_text("Live")
@@ -99,15 +110,16 @@ def test_the_page_returns_after_a_restart_of_the_server(browser: Browser, tmp_pa
         site.end(signal.SIGKILL)
         expect(page.locator(".connection")).not_to_have_text("Live")
         site.serve()
-        expect(page.locator(".connection")).to_have_text("Live", timeout=30_000)
+        expect(page.locator(".connection")).to_have_text("Live")
+        for number in (2, 3, 4):
+            site.open_gate(f"restart-{number}")
         site.wait(run, "completed")
-        expect(page.locator(".run-bar .status")).to_have_text("Completed", timeout=30_000)
+        expect(page.locator(".run-bar .status")).to_have_text("Completed")
         strip = page.locator(".strip")
         expect(strip.get_by_role("button", name=cell(page, 4)).first).to_be_visible()
-        text = page.locator(".run-main").inner_text()
+        expect(page.locator(".run-main")).to_contain_text("Yours by four.")  # before it is loaded again
         page.reload()
         expect(page.locator(".run-main")).to_contain_text("Yours by four.")
-        assert "Yours by four." in text, "the page had everything before it was loaded again"
         page.context.close()
 
 

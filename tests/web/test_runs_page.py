@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route
 
 from tests.web.axe import findings
+from tests.web.expectations import expect
 from tests.web.pages import Pages
 from tests.web.samples import SAMPLES
 from tests.web.site import Site

@@ -8,8 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
+from tests.web.expectations import expect
+from tests.web.samples import held_polish
 from tests.web.site import Site
 
 OUTLINE = """() => [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')]
@@ -75,13 +77,15 @@ def _hears(page: Page, text: str) -> None:
 
 
 def test_rounds_and_the_end_are_announced(site: Site, page: Page) -> None:
-    run = site.start("polish-slow", paused=True)
+    run = site.start(held_polish("announced"), paused=True)
     page.goto(f"/runs/{run}")
     expect(page.locator(".run-page")).to_be_visible()
     page.evaluate(LISTEN)
     site.call("POST", f"/runs/{run}/resume")
     for number in (2, 3, 4):
+        site.open_gate(f"announced-{number - 1}")
         _hears(page, f"Round {number} of Writer began")
+    site.open_gate("announced-4")
     site.wait(run, "completed")
     _hears(page, "The run is Completed")
     said = _announced(page)

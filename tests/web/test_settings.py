@@ -9,8 +9,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
+from tests.web.expectations import expect
 from tests.web.pages import Pages
 from tests.web.samples import SAMPLES
 from tests.web.site import Site
