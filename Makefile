@@ -2,7 +2,8 @@
 # `make help` lists the targets. Another Python: make PYTHON=python3.13
 
 PYTHON  ?= python3
-WORKERS ?= 2
+# Tests wait for processes, pages and clocks: three workers keep two cores busy.
+WORKERS ?= 3
 ARGS    :=
 
 UV_VERSION := 0.13.7
