@@ -19,6 +19,7 @@ import {
 import { isSame } from "../../../document/model";
 import { targetAt } from "../../../document/read";
 import { messagesNow, useLanguage, type Language } from "../../../i18n/messages";
+import { tooDeepAt } from "../reading";
 import type { EditorStore } from "../store";
 import { toastError } from "../../../ui/toasts";
 import { completionSource } from "./completion";
@@ -34,6 +35,26 @@ import { selectedLines } from "./selected";
 const language = new Compartment();
 const searching = new Compartment();
 const comparison = new Compartment();
+const parsing = new Compartment();
+
+/** The grammar of YAML, unless brackets are nested so deeply that its parser would exceed the stack. */
+function grammar(text: string): Extension {
+  return [
+    parsing.of(grammarOf(tooDeepAt(text) >= 0)),
+    EditorState.transactionExtender.of((transaction) => {
+      if (!transaction.docChanged) return null;
+      const isDeep = tooDeepAt(transaction.newDoc.toString()) >= 0;
+      const wasDeep = parsing.get(transaction.startState) === NO_GRAMMAR;
+      return isDeep === wasDeep ? null : { effects: parsing.reconfigure(grammarOf(isDeep)) };
+    }),
+  ];
+}
+
+const NO_GRAMMAR: Extension = [];
+
+function grammarOf(isDeep: boolean): Extension {
+  return isDeep ? NO_GRAMMAR : yaml();
+}
 
 export function languageOf(now: Language): StateEffect<unknown> {
   return language.reconfigure(inLanguage(now));
@@ -96,7 +117,7 @@ function selectsItems(store: EditorStore): Extension {
 
 export function extensionsOf(store: EditorStore, fields: () => Fields | null): Extension {
   const texts = () => messagesNow(messages);
-  const { isReadOnly } = store.getState();
+  const { isReadOnly, text } = store.getState();
   return [
     lineNumbers(),
     foldGutter(),
@@ -113,7 +134,7 @@ export function extensionsOf(store: EditorStore, fields: () => Fields | null): E
     highlightActiveLine(),
     highlightActiveLineGutter(),
     searching.of(keymap.of([{ key: "Mod-f", run: openSearch }])),
-    yaml(),
+    grammar(text),
     highlighting,
     lineEndings,
     selectedLines,
