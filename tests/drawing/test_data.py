@@ -7,11 +7,11 @@ import pytest
 from msgspec import Struct
 
 from roundel.drawing.assembly import draw
-from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
+from roundel.drawing.drawing import Contents, Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
 from tests.docs.manual import DOCS, code, rows, sections
 from tests.drawing.drawings import council, edge, graph, held, keyword, node, placed, plan_of
 
-STRUCTS: tuple[type[Struct], ...] = (Drawing, DrawnNode, Region, DrawnEdge, Label, Mark, Rect)
+STRUCTS: tuple[type[Struct], ...] = (Drawing, DrawnNode, Contents, Region, DrawnEdge, Label, Mark, Rect)
 
 
 def review() -> Drawing:

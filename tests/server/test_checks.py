@@ -132,6 +132,45 @@ def test_a_text_with_errors_is_drawn_with_its_errors_at_their_places() -> None:
     assert [one["code"] for one in nodes["Final"]["problems"]] == ["unknown-type"]
 
 
+TEAM = """
+graph:
+  nodes:
+    - id: Team
+      type: subgraph
+      config:
+        type: config
+        config:
+          nodes: [{id: A, type: passthrough}, {id: B, type: pasthrough}]
+          edges: [{from: A, to: B}]
+          start: A
+    - {id: Final, type: passthrough}
+  edges:
+    - {from: Team, to: Final}
+  start: Team
+"""
+
+
+def test_a_second_drawing_has_the_collapsed_nodes_as_cards_with_the_problems_inside_them() -> None:
+    found = check(TEAM, collapsed=["Team", "Nobody"])
+    whole = check(TEAM)
+    assert found["drawing"] == whole["drawing"] and whole["collapsed_drawing"] is None
+    nodes = {node["key"]: node for node in found["collapsed_drawing"]["nodes"]}
+    assert nodes.keys() == {"Team", "Final"}
+    assert nodes["Team"]["inside"] == {"nodes": 2, "edges": 1, "loops": 0}
+    assert [one["code"] for one in nodes["Team"]["problems"]][-1] == "unknown-type"
+    assert check(TEAM, collapsed=["Team/A", "Nobody"])["collapsed_drawing"] is None
+    assert check("graph: [", collapsed=["Team"])["collapsed_drawing"] is None
+
+    async def story(server: Server) -> None:
+        client = await server.client("viewer")
+        picture = await client.post("/api/v1/picture", json={"text": TEAM, "collapsed": ["Team"]})
+        assert "2 nodes inside" in picture.text
+        many = {"text": TEAM, "collapsed": ["Team"] * 1001}
+        assert (await client.post("/api/v1/check", json=many)).status_code == 422
+
+    played(story)
+
+
 @pytest.mark.parametrize("text", ["", "{", "graph: 7", "- a\n- b", "\x00", "a: &a [*a]", "[" * 3000])
 def test_a_text_without_a_graph_has_diagnostics_alone(text: str) -> None:
     found = check(text)

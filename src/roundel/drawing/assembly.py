@@ -7,9 +7,10 @@ as it could be read, with each error at the node, edge or loop that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
+from roundel.drawing.collapse import Collapsed, Keys, find_collapsed, problems_inside, visible_graphs
 from roundel.drawing.drawing import Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
 from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import MEASURES, Frame, Layout
@@ -27,24 +28,30 @@ seconds."""
 
 
 def draw(
-    plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str, density: Density = "normal"
+    plan: Plan,
+    findings: Iterable[Finding] = (),
+    *,
+    mask: Mask = str,
+    density: Density = "normal",
+    collapsed: Collection[str] = (),
 ) -> Drawing:
     """Lays out a plan. `findings` are shown at their nodes, edges and loops; `mask` hides secrets in any
-    text."""
+    text. Nodes whose keys are in `collapsed` are single cards, without the graphs inside them."""
     labels, findings = Labels(mask, draft=plan.draft), list(findings)
     try:
         group = nest(plan.graph)
         problems = Problems(group, findings)
-        layout = Layout(labels, MEASURES[density])
+        cards = find_collapsed(group, labels, frozenset(collapsed))
+        layout = Layout(labels, MEASURES[density], cards)
         # Counted before anything is laid out: nested loops multiply the pieces, so a small file may be
         # too large.
-        pieces = sum(layout.wiring(graph).pieces for graph in group.graphs())
+        pieces = sum(layout.wiring(graph).pieces for graph in visible_graphs(group, cards))
         if pieces > MOST_PIECES:
             too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
             return _not_drawn(labels.title(plan), density, too_many, findings)
         frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
         frame.shift(0, 0)  # frames have coordinates only after this
-        return _Assembly(labels, problems, density).drawing(frame)
+        return _Assembly(labels, problems, density, cards).drawing(frame)
     except RecursionError:
         too_deep = "the loops are nested too deep to draw"
         return _not_drawn(labels.title(plan), density, too_deep, findings)
@@ -60,13 +67,13 @@ def _not_drawn(title: str, density: Density, why: str, findings: list[Finding]) 
 class _Assembly:
     """Reads a drawing off the frames of one layout; `draw` creates it."""
 
-    def __init__(self, labels: Labels, problems: Problems, density: Density) -> None:
+    def __init__(self, labels: Labels, problems: Problems, density: Density, collapsed: Collapsed) -> None:
         self.labels = labels
         self.problems = problems
         self.density = density
         self.measures = MEASURES[density]
-        self.keys: dict[str, int] = {}
-        """How many times each key was requested."""
+        self.collapsed = collapsed
+        self.keys = Keys(labels)
         self.regions: list[Region] = []
         self.nodes: list[DrawnNode] = []
         self.marks: list[Mark] = []
@@ -90,24 +97,10 @@ class _Assembly:
         )
         return move(drawing, self.positions, self.measures)
 
-    def _key(self, wanted: str) -> str:
-        """A unique key: a file with errors may use an id twice, and bodies of a node may share ids.
-
-        A requested key never ends with `#` and a number, since labels of nodes write that character as
-        %23. So a numbered key cannot collide with another one.
-        """
-        wanted = self.labels.safe(wanted)
-        number = self.keys[wanted] = self.keys.get(wanted, 0) + 1
-        return wanted if number == 1 else f"{wanted}#{number}"
-
     def _add_graph(self, frame: Frame, prefix: str, parent: str, depth: int) -> None:
         """Adds a graph. `prefix` begins the keys of its nodes; `parent` is the region around it."""
-        graph = frame.group.graph
-        # Keys are given in the order of the drawing, not of the file: which of two equal ids gets a
-        # number must not depend on the file.
-        by_order = sorted(graph.nodes, key=lambda node: frame.group.order.place[node.index])
-        keys = {node.index: self._key(prefix + node.label) for node in by_order}
-        keys |= {START: self._key(f"{prefix}#start"), VOTE: self._key(f"{prefix}#vote")}
+        keys = self.keys.of_nodes(frame.group, prefix)
+        keys |= {START: self.keys.key(f"{prefix}#start"), VOTE: self.keys.key(f"{prefix}#vote")}
         frames: dict[Group, Frame] = {}
         self._add_frame(frame, keys, parent, depth, frames)
         # After all frames of the graph: an edge may end in a frame that comes later.
@@ -137,7 +130,7 @@ class _Assembly:
         assert inner.group.entry is not None
         box, entry = box_of(frame, part), keys[inner.group.entry.index]
         region = Region(
-            key=self._key(f"{entry}[]"),
+            key=self.keys.key(f"{entry}[]"),
             kind="loop",
             repeats=True,
             title=inner.title[0],
@@ -164,8 +157,10 @@ class _Assembly:
         row, group, m = frame.rows.get(part), frame.group, self.measures
         box, shown = box_of(frame, part), self.labels.line(node.id)
         problems = tuple(self.problems.nodes.get(node, ()))
+        if part in self.collapsed:
+            problems = tuple(dict.fromkeys((*problems, *problems_inside(part, self.problems))))
         # A node with graphs inside is both a node and the region around them; the key connects the two.
-        region = self._key(f"{key}/") if row else ""
+        region = self.keys.key(f"{key}/") if row else ""
         # The text is cut here and not by the reader, so that all readers show the same. 4 pixels are
         # tolerance: the estimated widths are too wide anyway.
         room = box.width - m.node_text + 4
@@ -176,12 +171,13 @@ class _Assembly:
                 type=self.labels.line(node.kind.name),
                 guard=node.kind.guard,
                 label=fit(shown, m.id_size, room - m.count, bold=True),
-                caption=fit(self.labels.node(node), m.type_size, room),
+                caption=fit(frame.caption(part, node), m.type_size, room),
                 box=box,
                 start=group.starts(node),
                 end=group.ends(node) and not group.graph.graph.is_majority_voting,
                 parent=parent,
                 region=region,
+                inside=self.collapsed.get(part),
                 missing=is_missing(node.node),
                 problems=problems,
             )

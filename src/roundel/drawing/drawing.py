@@ -54,6 +54,17 @@ class Rect(Struct, frozen=True):
         )
 
 
+class Contents(Struct, frozen=True, kw_only=True):
+    """What the graphs inside a collapsed node have, with all graphs inside those."""
+
+    nodes: int
+    """The number of nodes."""
+    edges: int
+    """The number of edges."""
+    loops: int
+    """The number of loops, also of those that a node is itself."""
+
+
 class DrawnNode(Struct, frozen=True, kw_only=True):
     """A node of the workflow."""
 
@@ -78,11 +89,13 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     parent: str = ""
     """The key of the region that contains it; empty at the top."""
     region: str = ""
-    """The key of its own region, if it has graphs inside."""
+    """The key of its own region, if it has graphs inside that are drawn."""
+    inside: Contents | None = None
+    """What is inside it, if it is collapsed: a single card instead of a region."""
     missing: bool = False
     """Whether it does not exist: only an edge, `start` or `end` names it."""
     problems: tuple[Diagnostic, ...] = ()
-    """Errors and warnings about it."""
+    """Errors and warnings about it; if it is collapsed, also about what is inside it."""
 
 
 class Region(Struct, frozen=True, kw_only=True):

@@ -53,6 +53,10 @@ class Labels:
         name = self.line(node.kind.name)
         return f"{name}, {limit}" if limit else name
 
+    def collapsed(self, node: NodePlan, nodes: int) -> str:
+        """The same for a node whose graphs are not drawn, and how many nodes those have."""
+        return f"{self.line(node.kind.name)}, {nodes} {'node' if nodes == 1 else 'nodes'} inside"
+
     def own_bound(self, node: NodePlan) -> str:
         """What bounds a node that is a loop itself; empty for any other."""
         if not node.kind.loops or is_placeholder(node.node):

@@ -24,12 +24,14 @@ from math import ceil
 
 from msgspec import Struct
 
+from roundel.drawing.collapse import Collapsed
 from roundel.drawing.drawing import Density
 from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, GroupPart
 from roundel.drawing.ranks import Link, RankItem, arrange, place
 from roundel.drawing.routes import START, Connector, Wiring, wiring_of
 from roundel.drawing.text import fit, text_width
+from roundel.plan.graph import NodePlan
 
 
 class DensityMeasures(Struct, frozen=True, kw_only=True):
@@ -170,6 +172,7 @@ class Frame:
     measures: DensityMeasures
     labels: Labels
     title: tuple[str, ...]
+    collapsed: Collapsed = field(default_factory=dict)
     ranks: list[list[RankItem]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     cells: dict[GroupPart, RankItem] = field(default_factory=dict)
@@ -224,12 +227,17 @@ class Frame:
             return m.start if part.members[0] == START else m.vote
         texts = (
             text_width(self.labels.line(part.node.id), m.id_size, bold=True) + m.count,
-            text_width(self.labels.node(part.node), m.type_size),
+            text_width(self.caption(part, part.node), m.type_size),
         )
         # Wider in whole steps, and cut with an ellipsis beyond the maximum.
         least, most, step = m.node_widths
         steps = max(0, ceil((max(texts) + m.node_text - least) / step))
         return min(most, least + steps * step), m.node_height
+
+    def caption(self, part: GroupPart, node: NodePlan) -> str:
+        """The text below the id of a node."""
+        inside = self.collapsed.get(part)
+        return self.labels.node(node) if inside is None else self.labels.collapsed(node, inside.nodes)
 
     def port(self, part: GroupPart, connector: Connector, out: bool) -> float:
         """Where a connector meets a part, relative to the part's x."""
@@ -329,9 +337,10 @@ STRAIGHT = 0.5
 class Layout:
     """Lays out the graphs of one workflow in one density."""
 
-    def __init__(self, labels: Labels, measures: DensityMeasures) -> None:
+    def __init__(self, labels: Labels, measures: DensityMeasures, collapsed: Collapsed | None = None) -> None:
         self.labels = labels
         self.measures = measures
+        self.collapsed: Collapsed = collapsed or {}
         self.wirings: dict[Group, Wiring] = {}
 
     def wiring(self, graph: Group) -> Wiring:
@@ -346,12 +355,14 @@ class Layout:
 
     def _build_frame(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
         """Lays out one frame, after the frames inside it, whose sizes and ports it needs."""
-        frame = Frame(group, wiring, self.measures, self.labels, title, title_x=self.measures.pad)
+        frame = Frame(
+            group, wiring, self.measures, self.labels, title, self.collapsed, title_x=self.measures.pad
+        )
         parts = wiring.parts(group)
         for part in parts:
             if part.inner is not None:
                 frame.inner[part] = self._build_frame(part.inner, wiring, self._loop_title(part.inner))
-            elif part.node is not None and part.bodies:
+            elif part.node is not None and part.bodies and part not in self.collapsed:
                 words = (self.labels.line(part.node.id), *self.labels.container(part.node))
                 bodies = [self.frame(body) for body in part.bodies]
                 frame.rows[part] = BodyRow(words, bodies, part.node.kind.loops, self.measures)

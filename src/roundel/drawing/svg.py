@@ -268,6 +268,9 @@ class _Picture:
         m, box = self.m, node.box
         gap = (m.node_height - m.icon) / 2
         fault = f" {FAULT}" if has_error(node.problems) else ""
+        if node.inside is not None:  # a second card behind it: there is more inside
+            behind = Rect(box.x + 3.5, box.y + 3.5, box.width, box.height)
+            yield f'<rect class="card k-{icon}{fault}" {_rect_attributes(behind)} rx="10"/>'
         yield f'<rect class="card k-{icon}{fault}" {_rect_attributes(box)} rx="10"/>'
         tile = Rect(box.x + gap, box.y + gap, m.icon, m.icon)
         yield f'<rect class="tile k-{icon}" {_rect_attributes(tile)} rx="8"/>'

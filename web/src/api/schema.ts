@@ -156,6 +156,8 @@ export interface CheckBody {
   name?: string;
   /** `compact` draws smaller. */
   density?: "normal" | "compact";
+  /** Keys of nodes with graphs inside that are drawn as single cards; keys of other nodes are ignored. */
+  collapsed?: string[];
 }
 
 /** What is known about a text. */
@@ -172,8 +174,20 @@ export interface CheckResult {
   loops: Proof[];
   /** The variables of the workflow. */
   variables: VariableView[];
-  /** None if the text has no graph. */
+  /** Everything in the text; null if it has no graph. */
   drawing: Drawing | null;
+  /** The same with the nodes of `collapsed` as single cards; null if there are none of them. */
+  collapsed_drawing: Drawing | null;
+}
+
+/** What the graphs inside a collapsed node have, with all graphs inside those. */
+export interface Contents {
+  /** The number of nodes. */
+  nodes: number;
+  /** The number of edges. */
+  edges: number;
+  /** The number of loops, also of those that a node is itself. */
+  loops: number;
 }
 
 /** Where to copy a workflow. */
@@ -312,11 +326,13 @@ export interface DrawnNode {
   end: boolean;
   /** The key of the region that contains it; empty at the top. */
   parent: string;
-  /** The key of its own region, if it has graphs inside. */
+  /** The key of its own region, if it has graphs inside that are drawn. */
   region: string;
+  /** What is inside it, if it is collapsed: a single card instead of a region. */
+  inside: Contents | null;
   /** Whether it does not exist: only an edge, `start` or `end` names it. */
   missing: boolean;
-  /** Errors and warnings about it. */
+  /** Errors and warnings about it; if it is collapsed, also about what is inside it. */
   problems: Diagnostic[];
 }
 
@@ -728,6 +744,8 @@ export interface PictureBody {
   name?: string;
   /** `compact` draws smaller. */
   density?: "normal" | "compact";
+  /** Keys of nodes with graphs inside that are drawn as single cards; keys of other nodes are ignored. */
+  collapsed?: string[];
   /** The colours; `auto` follows what the reader of the picture prefers. */
   scheme?: "auto" | "light" | "dark";
 }

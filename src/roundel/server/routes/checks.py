@@ -7,6 +7,7 @@ which is megabytes for a large drawing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -51,6 +52,8 @@ MAX_CONFIG = 20_000
 """Characters of what is tried, as JSON."""
 MAX_EXPRESSIONS = 50
 """Expressions in a template that is tried: each may take half a second."""
+MAX_COLLAPSED = 1_000
+"""Nodes that are drawn as single cards."""
 MAX_RESULT = 1_000_000
 """Characters of a result."""
 
@@ -66,6 +69,8 @@ class CheckBody(RequestBody):
     """The name of the file in diagnostics."""
     density: Density = "normal"
     """`compact` draws smaller."""
+    collapsed: Annotated[list[ShortText], Field(max_length=MAX_COLLAPSED)] = []
+    """Keys of nodes with graphs inside that are drawn as single cards; keys of other nodes are ignored."""
 
 
 class VariableView(Struct, frozen=True):
@@ -95,7 +100,9 @@ class CheckResult(Struct, frozen=True):
     variables: tuple[VariableView, ...]
     """The variables of the workflow."""
     drawing: Drawing | None
-    """None if the text has no graph."""
+    """Everything in the text; null if it has no graph."""
+    collapsed_drawing: Drawing | None = None
+    """The same with the nodes of `collapsed` as single cards; null if there are none of them."""
 
 
 @router.post("/check", responses={**problems(), 200: struct_response(CheckResult)}, response_class=Response)
@@ -108,6 +115,7 @@ def _check(context: ServerContext, body: CheckBody) -> bytes:
     plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
     masker = report.secrets.masker if report.secrets is not None else None
     proofs = tuple(prove(plan)) if plan is not None and not plan.draft else ()
+    drawing = _drawn(plan, report, body.density) if plan is not None else None
     result = CheckResult(
         ok=report.ok and plan is not None and not plan.draft,
         draft=plan is None or plan.draft or not report.ok,
@@ -115,14 +123,21 @@ def _check(context: ServerContext, body: CheckBody) -> bytes:
         diagnostics=tuple(report.diagnostics),
         loops=masker.mask_value(proofs) if masker is not None else proofs,
         variables=_variables(plan, report),
-        drawing=_drawn(plan, report, body.density) if plan is not None else None,
+        drawing=drawing,
+        collapsed_drawing=_collapsed(plan, report, body) if plan is not None and body.collapsed else None,
     )
     return msgspec.json.encode(result, enc_hook=str)
 
 
-def _drawn(plan: Plan, report: Report, density: Density) -> Drawing:
+def _collapsed(plan: Plan, report: Report, body: CheckBody) -> Drawing | None:
+    drawing = _drawn(plan, report, body.density, body.collapsed)
+    return drawing if any(node.inside is not None for node in drawing.nodes) else None
+
+
+def _drawn(plan: Plan, report: Report, density: Density, collapsed: Collection[str] = ()) -> Drawing:
     masker = report.secrets.masker if report.secrets is not None else None
-    return draw(plan, report.findings, mask=masker.mask if masker is not None else str, density=density)
+    mask = masker.mask if masker is not None else str
+    return draw(plan, report.findings, mask=mask, density=density, collapsed=collapsed)
 
 
 def _variables(plan: Plan | None, report: Report) -> tuple[VariableView, ...]:
@@ -161,7 +176,7 @@ def _picture(context: ServerContext, body: PictureBody) -> bytes:
     plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
     if plan is None:
         raise Problem(422, "invalid-workflow", "the text has no graph that could be drawn")
-    drawing = _drawn(plan, report, body.density)
+    drawing = _drawn(plan, report, body.density, body.collapsed)
     for problem in drawing.problems:
         if problem.code == "too-large-to-draw":
             raise Problem(422, "invalid-workflow", problem.message)
