@@ -55,7 +55,7 @@ def test_a_collapsed_node_is_a_card_that_says_how_much_is_inside() -> None:
     whole, drawing = drawn(batch()), drawn(batch(), "Sections")
     card = placed(drawing, "Sections")
     assert card.inside == Contents(nodes=2, edges=1, loops=0) and card.region == ""
-    assert card.caption == "loop_agent, 2 nodes inside"
+    assert card.caption == "loop_agent, 2 nodes"
     assert keys(whole) - keys(drawing) == {"Sections/Writer", "Sections/Editor"}
     assert drawing.regions == () and [mark.key for mark in drawing.marks] == ["#start"]
     assert card.box.height == placed(drawing, "Planner").box.height < placed(whole, "Sections").box.height
@@ -64,9 +64,9 @@ def test_a_collapsed_node_is_a_card_that_says_how_much_is_inside() -> None:
 
 def test_the_contents_count_graphs_inside_of_graphs() -> None:
     assert placed(drawn(nested(), "Team"), "Team").inside == Contents(nodes=7, edges=4, loops=3)
-    assert placed(drawn(debate(), "Council"), "Council").caption == "debate, 2 nodes inside"
+    assert placed(drawn(debate(), "Council"), "Council").caption == "debate, 2 nodes"
     inner = graph([held("One", graph([node("A")], []))], [])
-    assert placed(drawn(inner, "One"), "One").caption == "subgraph, 1 node inside"
+    assert placed(drawn(inner, "One"), "One").caption == "subgraph, 1 node"
 
 
 @pytest.mark.parametrize("described", ALL)
@@ -157,7 +157,7 @@ def test_a_moved_node_stays_at_its_position() -> None:
 def test_a_picture_shows_a_card_behind_the_collapsed_one() -> None:
     whole, collapsed = (svg(draw(plan_of(batch()), collapsed=one)) for one in ((), ("Sections",)))
     assert collapsed.count('<rect class="card') == 3 + 1
-    assert "2 nodes inside" in collapsed and "inside" not in whole
+    assert "2 nodes" in collapsed and "2 nodes" not in whole
 
 
 def test_a_workflow_that_is_too_large_is_drawn_if_what_is_large_is_collapsed() -> None:

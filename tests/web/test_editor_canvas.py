@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import count
 
@@ -365,3 +366,118 @@ def test_the_first_node_is_near_and_axe_is_content(site: Site, page: Page) -> No
     # The other panes have tests of their own.
     ours = ("canvas", "graph-", "palette", "react-flow")
     assert [one for one in findings(page) if any(name in one for name in ours)] == []
+
+
+# Collapsed nodes.
+
+TEAM = """version: 0.1.0
+graph:
+  id: team
+  nodes:
+    - {id: Planner, type: agent}
+    - id: Team
+      type: subgraph
+      config:
+        type: config
+        config:
+          id: inner
+          nodes:
+            - {id: Coder, type: agent}
+            - {id: Tester, type: human}
+            - {id: Done, type: passthrough}
+          edges:
+            - {from: Coder, to: Tester}
+            - {from: Tester, to: Coder, condition: {type: keyword, config: {none: [OK]}}}
+            - {from: Tester, to: Done, condition: {type: keyword, config: {any: [OK]}}}
+          start: Coder
+          end: Done
+    - {id: Final, type: passthrough}
+  edges:
+    - {from: Planner, to: Team}
+    - {from: Team, to: Final}
+  start: Planner
+  end: Final
+"""
+
+
+def test_a_graph_inside_is_collapsed_and_opened_with_the_mouse(site: Site, page: Page) -> None:
+    edit(site, page, TEAM)
+    expect(card(page, "Team/Coder")).to_be_visible()
+    before = text_of(page)
+    counts = page.locator(".canvas-counts")
+    expect(counts).to_have_text("6 nodes, 5 edges, 1 loop")
+    page.get_by_role("button", name="Collapse Team").click()
+    expect(card(page, "Team")).to_contain_text("subgraph, 3 nodes")
+    expect(card(page, "Team/Coder")).to_have_count(0)
+    # What is wrong inside shows at the card, the counts stay, and the text has not changed.
+    expect(card(page, "Team").locator(".canvas-problem")).to_have_attribute(
+        "title", re.compile("only by its cap")
+    )
+    expect(counts).to_have_text("6 nodes, 5 edges, 1 loop")
+    assert text_of(page) == before
+    # It is kept in the browser.
+    page.reload()
+    expect(card(page, "Team")).to_contain_text("subgraph, 3 nodes")
+    page.get_by_role("button", name="Open Team").click()
+    expect(card(page, "Team/Coder")).to_be_visible()
+    expect(page.get_by_role("button", name="Collapse Team")).to_be_visible()
+
+
+def test_a_graph_inside_is_collapsed_and_opened_with_the_keyboard(site: Site, page: Page) -> None:
+    edit(site, page, TEAM)
+    team = page.locator('.editor-canvas button[data-key="Team"]')
+    page.locator('.editor-canvas button[data-key="Planner"]').focus()
+    page.keyboard.press("ArrowDown")
+    expect(team).to_be_focused()
+    page.keyboard.press(".")
+    expect(card(page, "Team")).to_be_visible()
+    expect(team).to_be_focused()
+    expect(page.get_by_role("status").filter(has_text="Team is collapsed")).to_have_count(1)
+    # The keys go past what is not drawn.
+    page.keyboard.press("ArrowDown")
+    expect(card(page, "Final").locator("button").first).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(team).to_be_focused()
+    page.keyboard.press("Shift+F10")
+    page.get_by_role("menuitem", name=re.compile("^Open(?! all)")).press("Enter")
+    expect(card(page, "Team/Coder")).to_be_visible()
+    expect(team).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Collapse or open the graph inside")
+
+
+def test_a_collapsed_node_is_a_collapsed_row_of_the_outline(site: Site, page: Page) -> None:
+    edit(site, page, TEAM)
+    page.keyboard.press("o")
+    row = page.locator('.outline-row[data-row="Team"]')
+    expect(row).to_have_attribute("aria-expanded", "true")
+    row.click()
+    page.keyboard.press("ArrowLeft")
+    expect(row).to_have_attribute("aria-expanded", "false")
+    expect(row).to_be_focused()
+    expect(page.locator('.outline-row[data-row="Team/Coder"]')).to_have_count(0)
+    expect(card(page, "Team")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(row).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowRight")
+    expect(row).not_to_be_focused()
+    assert findings(page) == []
+
+
+def test_what_is_looked_for_inside_a_collapsed_node_opens_it(site: Site, page: Page) -> None:
+    edit(site, page, TEAM)
+    page.get_by_role("button", name="Collapse Team").click()
+    expect(card(page, "Team")).to_be_visible()
+    # The text selects a node inside: the card says where it is, and stays closed.
+    page.locator(".cm-line", has_text="id: Tester").click()
+    expect(card(page, "Team")).to_have_attribute("data-holds", "true")
+    card(page, "Planner").click()
+    page.keyboard.press("/")
+    choose(page, "Tester")
+    expect(card(page, "Team/Tester").locator("button").first).to_be_focused()
+    # A fix opens the node that gets the counter.
+    page.get_by_role("button", name="Collapse Team").click()
+    expect(card(page, "Team")).to_be_visible()
+    page.keyboard.press("f")
+    expect(card(page, "Team/Loop Guard")).to_be_visible()
+    expect(page.locator(".canvas-problem")).to_have_count(0)

@@ -171,7 +171,9 @@ class _Assembly:
                 type=self.labels.line(node.kind.name),
                 guard=node.kind.guard,
                 label=fit(shown, m.id_size, room - m.count, bold=True),
-                caption=fit(frame.caption(part, node), m.type_size, room),
+                caption=fit(
+                    frame.caption(part, node), m.type_size, room - (m.count if part in self.collapsed else 0)
+                ),
                 box=box,
                 start=group.starts(node),
                 end=group.ends(node) and not group.graph.graph.is_majority_voting,

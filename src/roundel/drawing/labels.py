@@ -55,7 +55,7 @@ class Labels:
 
     def collapsed(self, node: NodePlan, nodes: int) -> str:
         """The same for a node whose graphs are not drawn, and how many nodes those have."""
-        return f"{self.line(node.kind.name)}, {nodes} {'node' if nodes == 1 else 'nodes'} inside"
+        return f"{self.line(node.kind.name)}, {nodes} {'node' if nodes == 1 else 'nodes'}"
 
     def own_bound(self, node: NodePlan) -> str:
         """What bounds a node that is a loop itself; empty for any other."""

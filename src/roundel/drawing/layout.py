@@ -227,7 +227,9 @@ class Frame:
             return m.start if part.members[0] == START else m.vote
         texts = (
             text_width(self.labels.line(part.node.id), m.id_size, bold=True) + m.count,
-            text_width(self.caption(part, part.node), m.type_size),
+            # A page has a button there that opens a collapsed node.
+            text_width(self.caption(part, part.node), m.type_size)
+            + (m.count if part in self.collapsed else 0),
         )
         # Wider in whole steps, and cut with an ellipsis beyond the maximum.
         least, most, step = m.node_widths

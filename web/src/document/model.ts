@@ -86,6 +86,8 @@ export interface WorkflowDocument {
 export interface Edit {
   changes: readonly Change[];
   select?: readonly Target[];
+  /** The keys of a node that has another id now. */
+  renamed?: { from: string; to: string };
 }
 
 /** A new node, as it is written. */

@@ -13,7 +13,9 @@ export function rename(document: WorkflowDocument, key: string, id: string): Edi
   draft.set([...node.path, "id"], id);
   // Of several nodes with one id, the first is the one that the names mean.
   if (graph.nodes.find((other) => other.id === node.id) === node) renameIn(draft, document, graph, node, id);
-  return { changes: draft.changes(), select: nodesAt(draft, [node.path]) };
+  const select = nodesAt(draft, [node.path]);
+  const [now] = select;
+  return { changes: draft.changes(), select, ...(now?.kind === "node" && { renamed: { from: key, to: now.key } }) };
 }
 
 function renameIn(draft: Draft, document: WorkflowDocument, graph: GraphItem, node: NodeItem, id: string): void {

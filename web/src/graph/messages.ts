@@ -23,6 +23,7 @@ export const messages = catalogue(
     and: " and ",
     limitTimes: (type: string, count: number) => `${type}, ${count} times`,
     limitRounds: (type: string, count: number) => `${type}, ${count} rounds`,
+    nodesInside: (type: string, count: number) => (count === 1 ? `${type}, 1 node` : `${type}, ${count} nodes`),
     tooLarge: "This workflow is too large to draw.",
   },
   {
@@ -46,6 +47,7 @@ export const messages = catalogue(
     and: "和",
     limitTimes: (type: string, count: number) => `${type}，${count} 次`,
     limitRounds: (type: string, count: number) => `${type}，${count} 轮`,
+    nodesInside: (type: string, count: number) => `${type}，${count} 个节点`,
     tooLarge: "此工作流太大，无法绘制。",
   },
 );

@@ -16,6 +16,7 @@ export function node(key: string, x: number, y: number, more: Partial<DrawnNode>
     end: false,
     parent: "",
     region: "",
+    inside: null,
     missing: false,
     problems: [],
     ...more,

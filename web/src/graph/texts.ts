@@ -4,10 +4,11 @@ import type { Loop } from "./scene";
 
 /** The caption of a node, with its limit in the language of the reader. */
 export function limitText(caption: string, texts: ShapeTexts): string {
-  const limit = /^(.*), (\d+) (times|rounds)$/.exec(caption);
+  const limit = /^(.*), (\d+) (times|rounds|nodes?)$/.exec(caption);
   if (limit === null) return caption;
   const [, type = "", count = "", unit] = limit;
-  return unit === "times" ? texts.limitTimes(type, Number(count)) : texts.limitRounds(type, Number(count));
+  if (unit === "times") return texts.limitTimes(type, Number(count));
+  return unit === "rounds" ? texts.limitRounds(type, Number(count)) : texts.nodesInside(type, Number(count));
 }
 
 /** Why a loop ends, and whether that is proved. */

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { setValue } from "../../document/edits";
+import { rename, setValue } from "../../document/edits";
 import { MOST_BRACKETS, tooDeepAt } from "./reading";
 import { canRedo, canUndo, CHECK_AFTER, createEditor, isUnsaved, READ_AT_ONCE } from "./store";
 
 const TEXT = "graph:\n  id: tea # a comment\n  nodes:\n    - {id: A, type: agent}\n";
 const saved = { name: "tea", group: "", version: 1, etag: '"1"', text: TEXT };
 
-let answers: { text: string; answer: (result: unknown) => void }[] = [];
+let answers: { text: string; collapsed: string[]; answer: (result: unknown) => void }[] = [];
 
 beforeEach(() => {
   answers = [];
@@ -14,8 +14,8 @@ beforeEach(() => {
   vi.stubGlobal("fetch", (_url: string, { body, signal }: { body: string; signal: AbortSignal }) => {
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
-      const { text } = JSON.parse(body) as { text: string };
-      answers.push({ text, answer: (result) => resolve(new Response(JSON.stringify(result))) });
+      const { text, collapsed } = JSON.parse(body) as { text: string; collapsed: string[] };
+      answers.push({ text, collapsed, answer: (result) => resolve(new Response(JSON.stringify(result))) });
     });
   });
 });
@@ -112,5 +112,66 @@ describe("the editor", () => {
     expect(store.getState().document.errors).toHaveLength(1);
     expect(tooDeepAt("[]".repeat(1000))).toBe(-1);
     expect(tooDeepAt("[".repeat(1000))).toBe(MOST_BRACKETS);
+  });
+});
+
+describe("collapsed nodes", () => {
+  const kept = new Map<string, string>();
+  beforeEach(() => {
+    kept.clear();
+    vi.stubGlobal("localStorage", {
+      getItem: (key: string) => kept.get(key) ?? null,
+      setItem: (key: string, value: string) => void kept.set(key, value),
+      removeItem: (key: string) => void kept.delete(key),
+    });
+  });
+  const NESTED = `graph:
+  nodes:
+    - {id: Team, type: subgraph, config: {type: config, config: {nodes: [{id: A, type: agent}]}}}
+    - {id: B, type: agent}
+`;
+  const drawing = (name: string) => ({ title: name });
+
+  it("are drawn by the server at once, beside a drawing of everything", async () => {
+    const store = createEditor(NESTED, saved);
+    await vi.advanceTimersByTimeAsync(0);
+    answers[0]?.answer({ drawing: drawing("all"), collapsed_drawing: null, diagnostics: [], loops: [] });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(store.getState().shown).toBe(store.getState().drawing);
+    store.getState().setCollapsed(["Team"]);
+    expect(answers.map(({ collapsed }) => collapsed)).toEqual([[], ["Team"]]);
+    answers[1]?.answer({ drawing: drawing("all"), collapsed_drawing: drawing("closed"), diagnostics: [], loops: [] });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(store.getState().drawing).toEqual(drawing("all"));
+    expect(store.getState().shown).toEqual(drawing("closed"));
+    expect(store.getState().text).toBe(NESTED);
+  });
+
+  it("are kept for each workflow, and open with what an edit selects inside", () => {
+    const store = createEditor(NESTED, saved);
+    store.getState().setCollapsed(["Team", "Other"]);
+    expect(createEditor(NESTED, saved).getState().collapsed).toEqual(["Team", "Other"]);
+    expect(createEditor(NESTED, { ...saved, name: "coffee" }).getState().collapsed).toEqual([]);
+    store.getState().edit({ changes: [], select: [{ kind: "node", key: "Team/A" }] });
+    expect(store.getState().collapsed).toEqual(["Other"]);
+    store.getState().setCollapsed([]);
+    expect(kept.size).toBe(0);
+  });
+
+  it("keep their state when they are renamed, and when a new workflow gets its name", () => {
+    const store = createEditor(NESTED, null);
+    store.getState().setCollapsed(["Team", "Team/Inner", "Teams"]);
+    expect(kept.size).toBe(0);
+    store.getState().edit(rename(store.getState().lastGood, "Team", "Crew"));
+    expect(store.getState().collapsed).toEqual(["Crew", "Crew/Inner", "Teams"]);
+    store.getState().setSaved(saved);
+    expect(createEditor(NESTED, saved).getState().collapsed).toEqual(["Crew", "Crew/Inner", "Teams"]);
+  });
+
+  it("survive a storage that somebody has edited", () => {
+    for (const text of ["{", "7", '["Team", 7]']) {
+      kept.set("roundel.collapsed//tea", text);
+      expect(createEditor(NESTED, saved).getState().collapsed).toEqual(text.startsWith("[") ? ["Team"] : []);
+    }
   });
 });

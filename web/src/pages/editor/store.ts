@@ -15,6 +15,7 @@ import { createStore, useStore, type StoreApi } from "zustand";
 import { call, ApiError } from "../../api/client";
 import type { CheckResult, Drawing } from "../../api/schema";
 import { isSame, type Change, type Edit, type Target, type WorkflowDocument } from "../../document/model";
+import { keepCollapsed, opened, readCollapsed, renamed } from "./collapsed";
 import { readText } from "./reading";
 
 export interface Saved {
@@ -40,8 +41,12 @@ export interface EditorValues {
   /** What was changed since that text, to find the places that the answer names. */
   sinceCheck: ChangeSet;
   checkError: ApiError | null;
-  /** The newest drawing; of an older text while the current one cannot be drawn. */
+  /** The newest drawing of everything; of an older text while the current one cannot be drawn. */
   drawing: Drawing | null;
+  /** The same with collapsed nodes as single cards: what canvas and outline show. */
+  shown: Drawing | null;
+  /** The keys of the nodes that are collapsed. */
+  collapsed: readonly string[];
   drawnText: string;
   /** What is on the server; null before the first save. */
   saved: Saved | null;
@@ -68,6 +73,9 @@ export interface EditorActions {
   replace: (text: string) => void;
   select: (targets: readonly Target[]) => void;
   toggleSelected: (target: Target) => void;
+  setCollapsed: (keys: readonly string[]) => void;
+  /** Opens the collapsed nodes around a node. */
+  openAround: (targets: readonly Target[]) => void;
   setSaved: (saved: Saved) => void;
   /** Asks the server now, and not after the pause. */
   checkNow: () => void;
@@ -116,7 +124,7 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
       asked = question;
       try {
         const result = await call<CheckResult>("/check", {
-          body: { text: checked, name: get().saved?.name ?? "", density: "compact" },
+          body: { text: checked, name: get().saved?.name ?? "", density: "compact", collapsed: get().collapsed },
           signal: question.abort.signal,
         });
         set({
@@ -124,7 +132,7 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
           checkedText: checked,
           sinceCheck: question.since.all,
           checkError: null,
-          ...(result.drawing && { drawing: result.drawing, drawnText: checked }),
+          ...(result.drawing && { drawing: result.drawing, shown: result.collapsed_drawing ?? result.drawing, drawnText: checked }),
         });
       } catch (error) {
         if (error instanceof ApiError) set({ checkError: error });
@@ -195,17 +203,22 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
       sinceCheck: ChangeSet.empty(text.length),
       checkError: null,
       drawing: null,
+      shown: null,
+      collapsed: readCollapsed(saved),
       drawnText: "",
       saved,
       isReadOnly,
-      edit: ({ changes, select }, base = get().lastGood) => {
+      edit: ({ changes, select, renamed: names }, base = get().lastGood) => {
         if (changes.length > 0 && !isReadOnly) {
           const later = since.get(base)?.all;
           if (later === undefined) throw new Error("the edit refers to a text that is no longer shown");
           const wanted = ChangeSet.of([...changes], base.text.length).map(later);
           dispatch({ changes: wanted, annotations: isolateHistory.of("full"), userEvent: "input.canvas" });
         }
-        if (select) set({ selection: select });
+        if (names && !isReadOnly) get().setCollapsed(renamed(get().collapsed, names.from, names.to));
+        if (!select) return;
+        set({ selection: select });
+        get().openAround(select);
       },
       apply: show,
       attach: (extensions, create) => {
@@ -228,7 +241,21 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
         const rest = selection.filter((one) => !isSame(one, target));
         set({ selection: rest.length < selection.length ? rest : [...selection, target] });
       },
-      setSaved: (next) => set({ saved: next }),
+      setCollapsed: (collapsed) => {
+        const before = get().collapsed;
+        if (collapsed.length === before.length && collapsed.every((key, index) => key === before[index])) return;
+        set({ collapsed });
+        keepCollapsed(get().saved, collapsed);
+        get().checkNow();
+      },
+      openAround: (targets) => {
+        const keys = targets.flatMap((target) => (target.kind === "node" ? [target.key] : []));
+        get().setCollapsed(opened(get().collapsed, keys));
+      },
+      setSaved: (next) => {
+        set({ saved: next });
+        keepCollapsed(next, get().collapsed);
+      },
       checkNow: () => {
         clearTimeout(checkTimer);
         void check();

@@ -78,9 +78,11 @@ function Pane() {
   );
 }
 
+/** Collapsed nodes count with all that is inside them. */
 function Counts({ scene }: { scene: Scene }) {
   const { texts } = useTools();
-  const { nodes, edges, regions } = scene.drawing;
+  const whole = useEditor((state) => state.drawing);
+  const { nodes, edges, regions } = whole?.nodes.length ? whole : scene.drawing;
   const lines = edges.filter((edge) => edge.kind === "edge").length;
   return <span className="canvas-counts ellipsis">{texts.counts(nodes.filter((node) => !node.missing).length, lines, regions.filter((region) => region.repeats).length)}</span>;
 }

@@ -8,6 +8,7 @@ import { Icon, nodeLook } from "../../../ui/Icon";
 import { messages as runWords } from "../../run/graph/messages";
 import { StateBadge } from "../../run/graph/StateBadge";
 import { captionOf } from "../../run/graph/texts";
+import { isInside } from "../collapsed";
 import { useEditor } from "../store";
 import { useTriedNode, type TriedNode } from "../try/useTried";
 import { dragNode, dragWire } from "./gestures";
@@ -29,6 +30,7 @@ export function spoken(node: DrawnNode, texts: CanvasTexts): string {
     ...(node.start ? [texts.isStart] : []),
     ...(node.end ? [texts.isEnd] : []),
     ...(node.missing ? [texts.missing] : []),
+    ...(node.inside ? [texts.closedWith(node.inside.nodes)] : []),
     ...(node.problems.length ? [`${texts.problemsOf(node.problems.length)}: ${node.problems.map((one) => one.message).join("; ")}`] : []),
   ].join(", ");
 }
@@ -89,12 +91,14 @@ export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
   const isSelected = useIsSelected(drawn.key);
   const isOver = useUi((canvas) => canvas.wire?.over === drawn.key);
   const button = useNodeButton(drawn.key, tools);
+  const holdsSelected = useEditor((editor) => drawn.inside !== null && editor.selection.some((one) => one.kind === "node" && isInside(one.key, drawn.key)));
   const [isNear, setNear] = useState(false);
   const look = nodeLook(drawn.type);
   return (
     <div
-      className={`graph-card canvas-card nopan graph-is-${state} ${drawn.end ? "graph-card-end" : ""} ${drawn.missing ? "canvas-card-missing" : ""}`}
+      className={`graph-card canvas-card nopan graph-is-${state} ${drawn.end ? "graph-card-end" : ""} ${drawn.missing ? "canvas-card-missing" : ""} ${drawn.inside ? "canvas-card-closed" : ""}`}
       data-selected={isSelected || undefined}
+      data-holds={holdsSelected || undefined}
       data-over={isOver || undefined}
       data-ready={ready}
       data-card={drawn.key}
@@ -113,6 +117,7 @@ export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
           <span className="graph-caption ellipsis">{captionOf(drawn, view.status, doing, ready, words)}</span>
         </span>
       </button>
+      {drawn.inside && <Toggle node={drawn} />}
       <ProblemSign problems={drawn.problems} />
       <StateBadge state={state} isHeld={ready === "next"} />
       {drawn.end && <span className="graph-end-badge">{texts.end}</span>}
@@ -121,6 +126,27 @@ export const Card = memo(function Card({ data }: NodeProps<CardNode>) {
     </div>
   );
 });
+
+/** Collapses a node with graphs inside, or opens it. `.` does the same, so it is no stop of Tab. */
+export function Toggle({ node }: { node: DrawnNode }) {
+  const { commands, texts } = useTools();
+  const label = node.inside ? texts.openNode(node.id) : texts.closeNode(node.id);
+  return (
+    <button
+      type="button"
+      className="canvas-toggle nopan"
+      tabIndex={-1}
+      aria-label={label}
+      title={`${label} (.)`}
+      onClick={(event) => {
+        event.stopPropagation();
+        commands.toggle(node.key);
+      }}
+    >
+      <Icon name={node.inside ? "right" : "down"} size={12} />
+    </button>
+  );
+}
 
 /** The ports of a node, from which edges are dragged. Keys do the same (`C`), so they are no stops of Tab. */
 export function Handles({ node, box }: { node: DrawnNode; box: Rect }) {

@@ -73,7 +73,7 @@ export function EditorFlow({ scene }: { scene: Scene }) {
   );
 
   // A new drawing of the server leaves what one looks at where it is. Moving nodes by hand does not come here.
-  const drawing = useEditor((state) => state.drawing);
+  const drawing = useEditor((state) => state.shown);
   const shown = useRef({ drawing, scene });
   useLayoutEffect(() => {
     const before = shown.current;
@@ -82,7 +82,7 @@ export function EditorFlow({ scene }: { scene: Scene }) {
     if (before.drawing === drawing || flow.current === null || box === null) return;
     const view = flow.current.getViewport();
     const pane = { width: box.clientWidth, height: box.clientHeight };
-    const next = anchored(before.scene, scene, commands.selectedNodes(), view, pane);
+    const next = anchored(before.scene, scene, [ui.getState().toggled, ...commands.selectedNodes()], view, pane);
     if (next.x !== view.x || next.y !== view.y) void flow.current.setViewport(next);
     const { cursor, wanted } = ui.getState();
     const isNew = !before.scene.byKey.has(cursor) && scene.byKey.has(cursor);

@@ -13,7 +13,7 @@ import { Rounds } from "../../run/graph/Rounds";
 import { StateBadge } from "../../run/graph/StateBadge";
 import { roundText } from "../../run/graph/texts";
 import { useTriedLoop, useTriedNode } from "../try/useTried";
-import { Handles, ProblemSign, spoken, useIsSelected, useNodeButton, useSpokenState } from "./Card";
+import { Handles, ProblemSign, spoken, Toggle, useIsSelected, useNodeButton, useSpokenState } from "./Card";
 import { isOnlyCapped } from "./fix";
 import { useTools } from "./tools";
 import { useUi } from "./ui";
@@ -25,10 +25,11 @@ export const Frame = memo(function Frame({ data }: NodeProps<RegionNode>) {
   const kind = region.repeats ? "graph-region-loop" : "graph-region-plain";
   const isOpen = owner === null && isOnlyCapped(region);
   return (
-    <div className={`graph-region ${kind} ${tint} ${isOpen ? "canvas-region-open" : ""}`}>
+    <div className={`graph-region ${kind} ${tint} ${isOpen ? "canvas-region-open" : ""} ${owner ? "canvas-region-owner" : ""}`}>
       <div className="graph-region-head" style={{ left: region.title_x - region.box.x }}>
         {owner !== null ? <OwnerTitle node={owner} loop={loop} /> : loop && (isOpen ? <OpenTitle loop={loop} /> : <LoopTitle loop={loop} />)}
       </div>
+      {owner !== null && <Toggle node={owner} />}
       {owner !== null && <OwnerState node={owner} />}
       {!isOpen && owner === null && <ProblemSign problems={region.problems} />}
       <Ends />

@@ -8,10 +8,10 @@ import { useMessages } from "../../../i18n/messages";
 import { Button } from "../../../ui/Button";
 import { Icon, nodeLook } from "../../../ui/Icon";
 import { useEditor } from "../store";
-import { ProblemSign, spoken } from "./Card";
+import { ProblemSign, spoken, Toggle } from "./Card";
 import { clipboardOf, onEditKey } from "./edit_keys";
 import { isOnlyCapped } from "./fix";
-import { rowsOf, step, type OutlineRow } from "./outline";
+import { isExpanded, rowsOf, step, type OutlineRow } from "./outline";
 import { Overlays } from "./Overlays";
 import { ToolsContext, useNewTools, useTools } from "./tools";
 import { useUi } from "./ui";
@@ -80,6 +80,12 @@ function Tree() {
 
   const onKeyDown = (event: KeyboardEvent) => {
     const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    const now = rows.find((row) => row.id === current);
+    if (isPlain && event.key === { true: "ArrowLeft", false: "ArrowRight" }[String(isExpanded(now))] && now?.kind === "node") {
+      event.preventDefault();
+      tools.commands.toggle(now.node.key);
+      return;
+    }
     const next = isPlain ? step(rows, rows.findIndex((row) => row.id === current), event.key) : undefined;
     const row = next === undefined ? undefined : rows[next];
     if (row === undefined) {
@@ -131,6 +137,7 @@ const Row = memo(function Row({ row, isCursor, onChoose }: { row: OutlineRow; is
       data-key={key}
       aria-level={row.level + 1}
       aria-selected={isSelected}
+      aria-expanded={isExpanded(row)}
       tabIndex={isCursor ? 0 : -1}
       style={{ "--level": row.level } as CSSProperties}
       onClick={(event) => onChoose(row, event.shiftKey || event.ctrlKey || event.metaKey)}
@@ -172,9 +179,9 @@ function Inside({ row }: { row: OutlineRow }) {
             className="outline-fix"
             icon="plus"
             tabIndex={-1}
-            hint="F"
+            aria-keyshortcuts="F"
             aria-label={texts.addCounter}
-            title={texts.addCounter}
+            title={`${texts.addCounter} (F)`}
             onClick={(event) => {
               event.stopPropagation();
               commands.fix(region.key);
@@ -198,6 +205,7 @@ function Inside({ row }: { row: OutlineRow }) {
   const look = nodeLook(node.type);
   return (
     <>
+      {isExpanded(row) !== undefined && <Toggle node={node} />}
       <span className="hidden-text">{spoken(node, texts)}</span>
       <span className="graph-tile graph-tile-small" style={{ "--kind": look.color } as CSSProperties}>
         <Icon name={look.icon} size={12} />

@@ -9,7 +9,7 @@ import { aligned } from "./align";
 import { combined } from "./combine";
 import { ghostOf, isOnlyCapped, regionToFix } from "./fix";
 import { matching, portsOf, type NodeType } from "./node_types";
-import { rowsOf, step } from "./outline";
+import { isExpanded, rowsOf, step } from "./outline";
 import { curve, middle, placed, storedPlaces } from "./positions";
 import { idFor, starter } from "./starters";
 import { edgeTargets } from "./targets";
@@ -137,6 +137,22 @@ describe("the outline", () => {
       "2 loop loop Coder[]",
     ]);
     expect(rowsOf(null, document, new Map())).toHaveLength(1);
+  });
+  it("hides all that is below a collapsed node", () => {
+    const find = (list: typeof rows, id: string) => list.find((row) => row.id === id);
+    expect(isExpanded(find(rows, "Each"))).toBe(true);
+    expect(isExpanded(find(rows, "Planner"))).toBeUndefined();
+    const nodes = drawing.nodes.flatMap((one) => {
+      if (one.key === "Each") return [{ ...one, region: "", inside: { nodes: 1, edges: 0, loops: 0 } }];
+      return one.key.startsWith("Each/") ? [] : [one];
+    });
+    const regions = drawing.regions.filter((one) => one.key !== "Each/");
+    const edges = [...drawing.edges, edge("Each", "Final")];
+    const closed = sceneOf({ ...drawn, drawing: { ...drawing, nodes, regions, edges } }, () => "");
+    const after = rowsOf(closed, document, new Map([[drawing.edges.length, { kind: "edge", graph: "", index: 9 }]]));
+    expect(isExpanded(find(after, "Each"))).toBe(false);
+    expect(find(after, "Each/Say")).toBeUndefined();
+    expect(find(after, "edge  9")).toBeUndefined();
   });
   it("is walked by keys", () => {
     expect(step(rows, 0, "ArrowUp")).toBe(0);

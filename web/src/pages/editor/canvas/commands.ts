@@ -9,7 +9,8 @@ import { applyFix, capEdit, fixOf, type Fix } from "../proof/fix";
 import type { EditorStore } from "../store";
 import { aligned, type Alignment } from "./align";
 import { combined, type MakeEdit } from "./combine";
-import { regionToFix } from "./fix";
+import { isInside, withCollapsed } from "../collapsed";
+import { isOnlyCapped, regionToFix } from "./fix";
 import type { CanvasTexts } from "./messages";
 import { storedPlaces } from "./positions";
 import { idFor, starter } from "./starters";
@@ -52,6 +53,8 @@ export function commandsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts,
     const key = document.activeElement instanceof HTMLElement ? (document.activeElement.dataset.key ?? "") : "";
     return now().nodes.has(key) ? key : "";
   };
+  /** The same among all that is drawn: also what another file has. */
+  const shownSubject = (): string => subject() || ui.getState().cursor;
   /** The graph into which something without a place goes. */
   const graphNow = (): string => {
     const node = now().nodes.get(subject());
@@ -191,12 +194,17 @@ export function commandsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts,
     if (text !== null) pasteText(text);
   };
 
-  /** The loop that a fix is about: the one given, one around the subject, or any. */
+  /** The loop that a fix is about: the one given, one around the subject or inside it, or any. */
   const fixable = (regionKey?: string): { fix: Fix; region: Region } | null => {
     const { scene } = ui.getState();
-    if (scene === null) return null;
-    const region = regionKey === undefined ? regionToFix(scene, subject()) : scene.regions.get(regionKey);
-    const fix = region ? fixOf(now(), scene.drawing, region) : null;
+    const { drawing } = editor.getState();
+    if (scene === null || drawing === null) return null;
+    const inner = drawing.regions.filter((one) => isOnlyCapped(one) && !scene.regions.has(one.key));
+    const region =
+      regionKey === undefined
+        ? (inner.find((one) => isInside(one.key, subject())) ?? regionToFix(scene, subject()) ?? inner[0])
+        : scene.regions.get(regionKey);
+    const fix = region ? fixOf(now(), drawing, region) : null;
     return region && fix ? { fix, region } : null;
   };
   const fix = (regionKey?: string): void => {
@@ -208,6 +216,30 @@ export function commandsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts,
     const id = node(entry)?.id;
     if (id === undefined || !Number.isInteger(rounds) || rounds < 1) return;
     run((document) => capEdit(document, entry, rounds), texts.capSet(id, rounds));
+  };
+
+  /** Collapses a node to a card, or opens it. It is a setting of the view, so readers may do it, too. */
+  const toggle = (key: string): void => {
+    const drawn = ui.getState().scene?.byKey.get(key);
+    if (drawn === undefined || !(drawn.region || drawn.inside)) {
+      say(texts.nothingInside);
+      return;
+    }
+    const { collapsed, select, setCollapsed } = editor.getState();
+    const isOpen = drawn.region !== "";
+    // What is not seen should not be deleted by a key.
+    if (isOpen && selectedNodes().some((one) => isInside(one, key))) select([{ kind: "node", key }]);
+    ui.setState({ cursor: key, toggled: key });
+    setCollapsed(isOpen ? withCollapsed(collapsed, [key]) : withCollapsed(collapsed, [], [key]));
+    say(isOpen ? texts.isClosed(drawn.id) : texts.isOpened(drawn.id));
+  };
+  /** Collapses all nodes of the outermost graph, or opens everything. */
+  const toggleAll = (isClosing: boolean): void => {
+    const all = (editor.getState().drawing?.nodes ?? []).filter((one) => one.region && !one.key.includes("/")).map((one) => one.key);
+    if (isClosing && selectedNodes().some((one) => all.some((key) => isInside(one, key)))) editor.getState().select([]);
+    ui.setState({ toggled: ui.getState().cursor });
+    editor.getState().setCollapsed(isClosing ? withCollapsed(editor.getState().collapsed, all) : []);
+    say(isClosing ? texts.closeAll : texts.openAll);
   };
 
   const selectAll = (): void => {
@@ -225,10 +257,10 @@ export function commandsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts,
   };
 
   return {
-    mayEdit, say, selection, selectedNodes, selectedEdge, subject, graphNow, node,
+    mayEdit, say, selection, selectedNodes, selectedEdge, subject, shownSubject, graphNow, node,
     add, connect, reconnectEnd, setPort, renameNode, move, tidy, align, setEnds,
     removeSelected: () => removeTargets(selection().length ? selection() : subject() ? [{ kind: "node", key: subject() }] : []),
-    copyText, pasteText, duplicate, fixable, fix, setCap, selectAll, undo, redo,
+    copyText, pasteText, duplicate, fixable, fix, setCap, toggle, toggleAll, selectAll, undo, redo,
   };
 }
 

@@ -177,7 +177,11 @@ export function dialogsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts, 
   };
 
   const find = (goTo: (key: string) => void): void => {
-    open(ui, { kind: "list", label: texts.search, items: nodeItems(), at: beside(""), choose: goTo });
+    const choose = (key: string) => {
+      editor.getState().openAround([{ kind: "node", key }]);
+      goTo(key);
+    };
+    open(ui, { kind: "list", label: texts.search, items: nodeItems(), at: beside(""), choose });
   };
 
   /** All actions that fit what is selected. */
@@ -197,6 +201,9 @@ export function dialogsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts, 
       put("start", texts.isStart, "", () => commands.setEnds("start", key), { icon: isEnd("start", key) ? "check" : undefined });
       put("end", texts.isEnd, "", () => commands.setEnds("end", key), { icon: isEnd("end", key) ? "check" : undefined });
     }
+    const drawnNode = scene?.byKey.get(key);
+    if (drawnNode?.region) put("toggle", texts.close, ".", () => commands.toggle(key), { icon: "down", isDisabled: false });
+    if (drawnNode?.inside) put("toggle", texts.open, ".", () => commands.toggle(key), { icon: "right", isDisabled: false });
     if (edge) {
       put("to", texts.reconnectTo, "", () => moveEnd(edge, "to", at), { icon: "flow" });
       put("from", texts.reconnectFrom, "", () => moveEnd(edge, "from", at), { icon: "flow" });
@@ -211,6 +218,8 @@ export function dialogsOf(editor: EditorStore, ui: UiStore, texts: CanvasTexts, 
     put("paste", texts.paste, "Ctrl V", () => void pasteAside());
     if (key) put("duplicate", texts.duplicate, "Ctrl D", commands.duplicate);
     if (key && storedPlaces(now()).has(key)) put("forget", texts.forget, "", () => commands.move(new Map([[key, null]])));
+    if (scene?.drawing.nodes.some((one) => one.region)) put("closeAll", texts.closeAll, "", () => commands.toggleAll(true), { isDisabled: false });
+    if (scene?.drawing.nodes.some((one) => one.inside)) put("openAll", texts.openAll, "", () => commands.toggleAll(false), { isDisabled: false });
     put("all", texts.selectAll, "Ctrl A", commands.selectAll, { isDisabled: false });
     if (key || edge) put("remove", texts.remove, "Delete", commands.removeSelected, { icon: "trash", isDanger: true });
     const drawn = edge && scene ? lineOf(scene.lines, targets, edge) : undefined;

@@ -45,9 +45,16 @@ export function rowsOf(scene: Scene | null, document: WorkflowDocument, targets:
       continue;
     }
     rows.push({ kind: "node", id: key, level: level + 1, node, loop });
-    for (const edge of edges.get(key) ?? []) rows.push({ ...edge, level: level + 2 });
+    // A collapsed row hides all that is below it, as in any tree.
+    if (node.inside === null) for (const edge of edges.get(key) ?? []) rows.push({ ...edge, level: level + 2 });
   }
   return rows;
+}
+
+/** Whether a row is open; undefined if there is nothing to collapse. */
+export function isExpanded(row: OutlineRow | undefined): boolean | undefined {
+  if (row?.kind !== "node" || !(row.node.region || row.node.inside)) return undefined;
+  return row.node.inside === null;
 }
 
 /** Where a key leads from a row: up and down the list, out to what is around it, in to its first part. */

@@ -41,6 +41,8 @@ export interface Ui {
   cursor: string;
   /** The key of the node that gets the focus as soon as it is drawn. */
   wanted: string;
+  /** The key of a node that was collapsed or opened, until it is drawn so. */
+  toggled: string;
   /** Where the keyboard was last. */
   side: "canvas" | "outline";
   overlay: Overlay | null;
@@ -71,6 +73,7 @@ export function uiOf(editor: EditorStore): UiStore {
       targets: new Map(),
       cursor: "",
       wanted: "",
+      toggled: "",
       side: "canvas",
       overlay: null,
       before: null,

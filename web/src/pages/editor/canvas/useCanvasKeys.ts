@@ -25,6 +25,7 @@ export function useCanvasKeys(goTo: (key: string) => void): void {
     { keys: "C", text: texts.connect, action: here(dialogs.connect) },
     { keys: "E", text: texts.edges, action: here(dialogs.edges) },
     { keys: "F", text: texts.fix, action: here(() => commands.fix()) },
+    { keys: ".", text: texts.toggle, action: here(() => commands.toggle(commands.shownSubject())) },
     { keys: "/", text: texts.searchKey, action: here(() => dialogs.find(goTo)) },
     { keys: "F2", text: texts.rename, action: here(() => dialogs.rename(commands.subject())) },
     { keys: "Delete", text: texts.remove, action: here(commands.removeSelected) },

@@ -10,7 +10,7 @@ import { useUi } from "./ui";
 
 export function useScene(): Scene | null {
   const { ui, texts } = useTools();
-  const drawing = useEditor((state) => state.drawing);
+  const drawing = useEditor((state) => state.shown);
   const document = useEditor((state) => state.lastGood);
   const loops = useDrawnLoops();
   const stored = useStoredPlaces();
@@ -22,16 +22,25 @@ export function useScene(): Scene | null {
     return reused(before.current, sceneOf({ drawing: placed(drawing, places), loops }, texts.edgeName));
   }, [drawing, loops, stored, dragged, texts]);
   useEffect(() => {
+    const isToggled = before.current?.drawing !== scene?.drawing && ui.getState().toggled !== "";
     before.current = scene;
     ui.setState((state) => ({
       scene,
       cursor: scene === null || scene.byKey.has(state.cursor) || state.wanted ? state.cursor : scene.first,
+      // The card of a collapsed node is another element than its frame, so the focus has to go over.
+      ...(isToggled && { toggled: "", ...(isFree() && { wanted: state.toggled }) }),
     }));
   }, [scene, ui]);
   useEffect(() => {
     ui.setState({ targets: scene === null ? new Map() : edgeTargets(document, scene.drawing) });
   }, [scene, document, ui]);
   return scene;
+}
+
+/** Whether the focus may be moved: the reader has not gone to another pane meanwhile. */
+function isFree(): boolean {
+  const active = window.document.activeElement;
+  return active === null || active === window.document.body || active.closest(".canvas-pane, .outline-pane") !== null;
 }
 
 /** The proofs of the text that is drawn. */

@@ -15,6 +15,11 @@ export function LoopRow({ proof }: { proof: Proof }) {
   const store = useEditorStore();
   const drawing = useEditor((values) => values.drawing);
   const loop = useMemo(() => (drawing ? loopOfProof(drawing, proof) : undefined), [drawing, proof]);
+  const goTo = (key: string) => {
+    const { select, openAround } = store.getState();
+    select([{ kind: "node", key }]);
+    openAround([{ kind: "node", key }]);
+  };
   const isReadOnly = useEditor((values) => values.isReadOnly);
   const isProved = proof.bounded_by.length > 0;
   const bounds = proof.bounded_by.map(({ guard, limit }) =>
@@ -25,7 +30,7 @@ export function LoopRow({ proof }: { proof: Proof }) {
     <li className={`proof-row ${isProved ? "proof-good" : "proof-warning"}`}>
       <Icon name={isProved ? "shield" : "warning"} />
       <p>
-        <button type="button" className="proof-link" disabled={!loop} onClick={() => loop && store.getState().select([{ kind: "node", key: loop.node }])}>
+        <button type="button" className="proof-link" disabled={!loop} onClick={() => loop && goTo(loop.node)}>
           {proof.id}
         </button>
         {texts.colon}

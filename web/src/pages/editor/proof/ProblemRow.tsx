@@ -22,8 +22,10 @@ export function ProblemRow({ diagnostic }: { diagnostic: Diagnostic }) {
   const isError = diagnostic.severity === "error";
   const goTo = () => {
     const at = placeOf(store, diagnostic);
-    const { document, select, apply, state } = store.getState();
-    select([targetAt(document, at)]);
+    const { document, select, openAround, apply, state } = store.getState();
+    const target = targetAt(document, at);
+    select([target]);
+    openAround([target]);
     apply([state.update({ selection: { anchor: Math.min(at, state.doc.length) }, scrollIntoView: true })]);
   };
   return (

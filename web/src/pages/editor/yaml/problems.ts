@@ -104,7 +104,7 @@ class Box extends WidgetType {
       button.type = "button";
       button.onclick = () => fix.apply();
     }
-    const close = add("button", "×", "yaml-close") as HTMLButtonElement;
+    const close = add("button", "", "yaml-close") as HTMLButtonElement;
     close.type = "button";
     close.setAttribute("aria-label", this.closeText);
     close.onclick = () => view.dispatch({ effects: choose.of({ key: keyOf(this.problem), isOpen: false }) });

@@ -35,7 +35,7 @@ function edge(target: string, text: string, more: Partial<DrawnEdge> = {}): Draw
 function node(id: string, guard = false): DrawnNode {
   const box = { x: 0, y: 0, width: 1, height: 1 };
   const flags = { start: false, end: false, missing: false };
-  return { key: id, id, type: "agent", guard, label: id, caption: "", box, parent: "", region: "", problems: [], ...flags };
+  return { key: id, id, type: "agent", guard, label: id, caption: "", box, parent: "", region: "", inside: null, problems: [], ...flags };
 }
 
 const edges = [
