@@ -220,6 +220,95 @@ def test_the_fields_of_an_agent_change_only_their_lines(page: Page) -> None:
     assert _text(page) == before
 
 
+SETTINGS = """# What a run may use.
+models:
+  default: {model: "openai:gpt-4o"}   # for all
+  cheap: {model: "openai:small", x_ours: 1}
+graph:
+  id: settings
+  limits:
+    tokens: 60000   # enough
+    x_ours: 2
+  breaker: {window: 4}
+  memory:
+    - {name: board, type: blackboard}   # shared
+  nodes:
+    - {id: Coder, type: agent, config: {profile_id: cheap, memories: [board]}}
+    - {id: Final, type: passthrough}
+  edges:
+    - {from: Coder, to: Final}
+  start: Coder
+  end: Final
+"""
+
+
+def _fold(page: Page, name: str, number: int = 0) -> None:
+    _form(page).get_by_role("button", name=name, exact=True).nth(number).click()
+
+
+def test_limits_and_the_breaker_say_what_they_do_and_change_only_their_lines(
+    site: Site, browser: Browser
+) -> None:
+    page = _open(site, browser, SETTINGS)
+    form = _form(page)
+    _fold(page, "Limits")
+    expect(form.get_by_text("Locks the run after 60,000 tokens.")).to_be_visible()
+    form.get_by_role("textbox", name="Tokens", exact=True).fill("80000")
+    expect(form.get_by_text("Locks the run after 80,000 tokens.")).to_be_visible()
+    form.get_by_role("switch", name="Cost", exact=True).click()
+    expect(form.get_by_text("Locks the run after $1.00.")).to_be_visible()
+    form.get_by_role("textbox", name="Cost", exact=True).fill("${BUDGET}")
+    expect(form.get_by_text("Locks the run after ${BUDGET}.")).to_be_visible()
+    _fold(page, "Limits")
+    _fold(page, "Breaker")
+    expect(form.get_by_text("at least 4 messages, in two rounds in a row")).to_be_visible()
+    form.get_by_role("switch", name="Token surge").click()
+    expect(form.get_by_text("A run may use far more tokens than the forecast expects.")).to_be_visible()
+    expected = SETTINGS.replace("60000   # enough", "80000   # enough").replace(
+        "    x_ours: 2\n", "    x_ours: 2\n    cost_usd: ${BUDGET}\n"
+    )
+    expected = expected.replace("{window: 4}", "{window: 4, token_surge: false}")
+    _expect_line(page, "token_surge: false")
+    assert _text(page) == expected
+    # And back: what the text says is in the form.
+    form.get_by_role("switch", name="Enabled").click()
+    expect(form.get_by_text("Nothing watches the run.")).to_be_visible()
+    page.context.close()
+
+
+def test_model_profiles_and_memories_name_who_uses_them(site: Site, browser: Browser) -> None:
+    page = _open(site, browser, SETTINGS)
+    form = _form(page)
+    _fold(page, "cheap")
+    # The profile and the memory.
+    expect(form.get_by_text("Used by Coder.")).to_have_count(2)
+    form.get_by_label("Add to Fallback").select_option("default")
+    expect(form.get_by_text("Then default, in this order.")).to_be_visible()
+    expect(form.get_by_text("x_ours")).to_be_visible()
+    expect(form.get_by_text("What agents said last.")).to_be_visible()
+    _select(page, "{id: Coder")
+    expect(
+        form.get_by_text("Before it answers, the agent reads up to 3 entries. Its answer is added.")
+    ).to_be_visible()
+    form.get_by_role("switch", name="Write", exact=True).click()
+    expect(form.get_by_text("Its answer is added.")).to_have_count(0)
+    assert findings(page, ".form") == []
+    expected = SETTINGS.replace("x_ours: 1}", "x_ours: 1, fallback: [default]}").replace(
+        "memories: [board]", "memories: [{name: board, write: false}]"
+    )
+    _expect_line(page, "write: false")
+    assert _text(page) == expected
+    page.context.close()
+
+
+def test_settings_speak_chinese(site: Site, browser: Browser) -> None:
+    page = _open(site, browser, SETTINGS, locale="zh-CN")
+    form = _form(page)
+    _fold(page, "限额")
+    expect(form.get_by_text("达到 60,000 个 token 后锁定运行。")).to_be_visible()
+    page.context.close()
+
+
 def test_the_forms_speak_chinese(site: Site, browser: Browser) -> None:
     page = _open(site, browser, locale="zh-CN")
     _select(page, "- id: Gate")

@@ -5,7 +5,7 @@ import type { FieldSpec, ObjectSpec } from "./catalogue";
 import { FieldView } from "./fields/FieldView";
 import { ObjectFields } from "./fields/ObjectFields";
 import { wholeWrites } from "./fields/ObjectInput";
-import { CATALOGUE, choose, click, editorOf, labelled, mount, recordingForm, type, withForm, type Mounted } from "./testing/mount";
+import { CATALOGUE, choose, click, editorOf, labelled, loaded, mount, recordingForm, type, withForm, type Mounted } from "./testing/mount";
 import { hasNoEffect } from "./values";
 
 let mounted: Mounted | null = null;
@@ -34,7 +34,7 @@ const CONTROLS = [
 ];
 
 /** Uses the first control that there is; opens what is closed, until something is written. */
-function use(element: Element, field: Pick<FieldSpec, "type" | "bounds">, writes: readonly unknown[]): void {
+async function use(element: Element, field: Pick<FieldSpec, "type" | "bounds">, writes: readonly unknown[]): Promise<void> {
   for (let step = 0; step < 6 && writes.length === 0; step++) {
     const control = CONTROLS.map((one) => element.querySelector(one)).find((one) => one !== null);
     if (!control) throw new Error(`there is no control: ${element.innerHTML.slice(0, 300)}`);
@@ -47,6 +47,7 @@ function use(element: Element, field: Pick<FieldSpec, "type" | "bounds">, writes
       type(control, sampleOf(isNumber ? { type: "number", bounds: {} } : field));
     } else {
       click(control);
+      await loaded();
     }
   }
 }
@@ -63,10 +64,11 @@ describe("the general form", () => {
   });
 
   for (const [name, spec] of objects) {
-    it(`shows all fields of ${name}`, () => {
+    it(`shows all fields of ${name}`, async () => {
       const store = editorOf("graph: {nodes: []}\n");
       const { form } = recordingForm(store);
       mounted = mount(store, withForm(form, <ObjectFields spec={spec} at={[]} value={{}} />));
+      await loaded();
       for (const more of mounted.element.querySelectorAll("button[aria-expanded=false]:not(.form-help-button)")) {
         if (more.textContent === "More") click(more);
       }
@@ -82,10 +84,10 @@ describe("the general form", () => {
     spec.fields.filter((field) => !(field.type === "object" && field.objects.length === 0)).map((field) => [`${name}.${field.key}`, field] as const),
   );
   for (const [name, field] of fields) {
-    it(`writes ${name}`, () => {
+    it(`writes ${name}`, async () => {
       const { element, writes } = show(field, {});
       if (field.widget === "condition") choose(element.querySelector("select") ?? element, "never");
-      else use(element, field, writes);
+      else await use(element, field, writes);
       expect(writes).toHaveLength(1);
       for (const [path, value] of writes[0] ?? []) {
         expect(path[0]).toBe(field.key);

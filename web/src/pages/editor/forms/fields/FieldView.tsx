@@ -5,7 +5,7 @@ import type { FieldSpec } from "../catalogue";
 import { useForm } from "../context";
 import { ConditionBuilder } from "../edge/ConditionBuilder";
 import { messages } from "../messages";
-import { fitOf, isEmpty, isVariable, keyOf, valueOf } from "../values";
+import { fitOf, isEmpty, isMapping, isVariable, keyOf, valueOf } from "../values";
 import { Group, Line } from "./Line";
 import { ListInput } from "./ListInput";
 import { MapInput } from "./MapInput";
@@ -25,7 +25,8 @@ export function FieldView({ field, at, container }: { field: FieldSpec; at: Path
     help: field.description,
     see: field.see,
     isRequired: field.required,
-    error: field.required && isEmpty(value) && !isMixed ? texts.isMissing : null,
+    // An object of which nothing is written is not there, so nothing of it is missing.
+    error: field.required && isEmpty(value) && !isMixed && !isBlank(container) ? texts.isMissing : null,
   };
 
   if (isMixed && (field.shape !== "single" || field.type === "object")) {
@@ -64,6 +65,10 @@ export function FieldView({ field, at, container }: { field: FieldSpec; at: Path
       {input}
     </Line>
   );
+}
+
+function isBlank(container: unknown): boolean {
+  return isMapping(container) && Object.keys(container).length === 0;
 }
 
 function isTyped(field: FieldSpec): boolean {

@@ -1,4 +1,5 @@
 // The fields of an object, with those of the choice that was made among its variants.
+import { lazy, Suspense } from "react";
 import { useMessages } from "../../../../i18n/messages";
 import type { Path } from "../../../../document/model";
 import type { FieldSpec, ObjectSpec } from "../catalogue";
@@ -12,6 +13,10 @@ import { Fold } from "./Fold";
 import { GraphLink } from "./GraphLink";
 import { Group, Line } from "./Line";
 import { UnknownKeys } from "./UnknownKeys";
+
+/** Settings with a form of their own. Most visits open none of them. */
+const SPECIAL = new Set(["limits", "breaker", "model_profile", "memory", "memory_use", "memory_settings"]);
+const SettingsForm = lazy(() => import("../settings/SettingsForm"));
 
 export function ObjectFields({
   spec,
@@ -32,10 +37,18 @@ export function ObjectFields({
   hidesUnknown?: boolean;
 }) {
   const texts = useMessages(messages);
+  const form = useForm();
   if (spec.name === "graph" && at.length > 0) return <GraphLink at={at} value={value} />;
+  if (SPECIAL.has(spec.name)) {
+    return (
+      <Suspense>
+        <SettingsForm spec={spec} at={at} value={value} />
+      </Suspense>
+    );
+  }
   const choice = spec.name === "node" ? "type" : spec.variants?.key;
   const config = variantPlace(spec);
-  const variant = variantOf(useForm().catalogue, spec, value);
+  const variant = variantOf(form.catalogue, spec, value);
   const hidden = [...skip, ...(choice ? [choice] : []), ...(config ? [config] : [])];
   const { often, more } = partsOf(spec, value, hidden);
   const beside = config === null && variant ? variant.fields : [];

@@ -106,6 +106,14 @@ export function click(element: Element | null | undefined): void {
   act(() => element.click());
 }
 
+/** Waits for forms that are loaded when they are first shown. */
+export async function loaded(): Promise<void> {
+  await act(async () => {
+    await import("../settings/SettingsForm");
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  });
+}
+
 export function press(element: Element, key: string): void {
   act(() => {
     element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
