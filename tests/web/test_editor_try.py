@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Locator, Page
 
 from tests.web.axe import findings
 from tests.web.expectations import expect
 from tests.web.pages import Pages
+from tests.web.samples import SAMPLES
 from tests.web.site import ROOT, Site
 
 EXAMPLE = ROOT / "examples" / "human_review"
@@ -173,6 +176,59 @@ def test_a_new_run_stops_the_one_before(site: Site, page: Page) -> None:
     expect(pane.get_by_role("link", name="Open the run")).not_to_have_attribute("href", f"/runs/{first}")
     expect(older).to_have_count(0)
     assert site.status(first) == "stopped"
+
+
+def ask_for_approval(site: Site, page: Page, name: str) -> Locator:
+    """Tries a workflow whose agent wants to send a mail."""
+    sample = SAMPLES["analyst"]
+    site.save(name, sample.text)
+    page.goto(f"/workflows/{name}/edit")
+    expect(card(page, "Analyst")).to_be_visible()
+    page.get_by_role("button", name="Try it").click()
+    pane = page.get_by_role("region", name="Try it")
+    pane.get_by_label("Script", exact=True).fill(json.dumps(sample.script))
+    pane.get_by_role("button", name="Run", exact=True).click()
+    form = pane.get_by_role("form", name="Decision about a call of send_mail")
+    expect(form).to_contain_text("Analyst wants to call send_mail. You decide.")
+    return pane
+
+
+def mail_call(site: Site, pane: Locator) -> dict[str, Any]:
+    """The last event about the call of send_mail."""
+    calls: list[dict[str, Any]] = [one["data"] for one in site.events(run_id(pane), "tool_call")]
+    return [one for one in calls if one["name"] == "send_mail"][-1]
+
+
+def test_a_tool_call_is_approved_with_other_arguments_in_the_pane(site: Site, page: Page) -> None:
+    pane = ask_for_approval(site, page, "try-approve")
+    assert findings(page, ".try") == []
+    subject = pane.get_by_label("subject")
+    expect(subject).to_have_value("Offer 1183")
+    subject.fill("Offer 1183, delivery")
+    expect(pane.get_by_role("radio", name="Edit and approve")).to_be_checked()
+    attach = pane.get_by_label("attach")
+    attach.fill("[")
+    expect(pane.get_by_role("button", name="Approve with 2 changes")).to_be_disabled()
+    attach.fill("[]")
+    pane.get_by_role("button", name="Approve with 1 change").click()
+    expect(status(pane)).to_contain_text("Completed")
+    call = mail_call(site, pane)
+    assert call["status"] == "completed"
+    assert call["arguments"]["subject"] == "Offer 1183, delivery"
+    assert call["arguments"]["to"] == "sales@example.com"
+
+
+def test_a_tool_call_is_rejected_with_a_reason_in_the_pane(site: Site, page: Page) -> None:
+    pane = ask_for_approval(site, page, "try-reject")
+    pane.get_by_role("radio", name="Reject").check()
+    reject = pane.get_by_role("button", name="Reject the call")
+    expect(reject).to_be_disabled()
+    reason = pane.get_by_role("textbox", name=re.compile("Reason"))
+    reason.fill("not today")
+    reason.press("Control+Enter")
+    expect(status(pane)).to_contain_text("Completed")
+    call = mail_call(site, pane)
+    assert call["status"] == "rejected" and "not today" in str(call)
 
 
 def test_readers_are_told_why_they_cannot_try(site: Site, pages: Pages) -> None:

@@ -1,6 +1,5 @@
 // What the run asks, with a field for the answer.
-import { useMemo, useState } from "react";
-import { Link } from "wouter";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { useMessages } from "../../../i18n/messages";
 import type { Question, RunModel } from "../../../live/run_model";
 import { Button } from "../../../ui/Button";
@@ -10,17 +9,18 @@ import { useSendAnswer } from "../../run/people/useSendAnswer";
 import { useEditor } from "../store";
 import { messages } from "./messages";
 
+// Few workflows have tools that need an approval.
+const Approval = lazy(() => import("./Approval"));
+
 export function Questions({ run, model }: { run: string; model: RunModel }) {
-  const texts = useMessages(messages);
   return model.questions.map((question) => {
     // The same address may ask again: nothing of the answer before may remain.
     const key = `${question.address} ${question.asked}`;
     if (question.tool === null) return <Ask key={key} run={run} model={model} question={question} />;
     return (
-      <div key={key} className="try-question">
-        <p>{texts.approve(question.tool.name)}</p>
-        <Link href={`/runs/${run}`}>{texts.onRunPage}</Link>
-      </div>
+      <Suspense key={key}>
+        <Approval run={run} model={model} question={question} />
+      </Suspense>
     );
   });
 }

@@ -22,9 +22,9 @@ export function Part({ title, children }: { title?: string; children: ReactNode 
   return (
     <div className="settings-part" role="group" aria-labelledby={title ? id : undefined}>
       {title && (
-        <h4 id={id} className="settings-title">
+        <span id={id} className="settings-title">
           {title}
-        </h4>
+        </span>
       )}
       {children}
     </div>
