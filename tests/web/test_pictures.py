@@ -5,13 +5,15 @@ The pictures go to a temporary folder; `make pictures` writes those of the manua
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from playwright.sync_api import Page
 
 from tests.web.axe import findings
 from tests.web.expectations import expect
@@ -135,6 +137,149 @@ def test_every_page_and_state(pages: Pages, runs: dict[str, str], picture: Pictu
     if picture.sample and picture.size != PHONE:
         expect(page.locator(".strip")).to_be_visible()
         expect(page.locator(".run-graph")).to_be_visible()
+
+
+# The editor. Its pictures show one workflow: a loop in a loop, of which the outer one has no guard.
+
+PARSER = """# Builds a parser of durations such as 1h30m.
+version: 0.8.0
+graph:
+  id: duration_parser
+  limits: {tokens: 60000, seconds: 900}
+  nodes:
+    - id: Planner
+      type: agent
+      config:
+        role: Say in one sentence what to build next.
+      context_window: -1   # it remembers its plans
+    - id: Coder
+      type: agent
+      config:
+        role: Write the function.
+    - id: Tester
+      type: agent
+      config:
+        role: Run the tests and give a score.
+    - id: Test Gate        # ends the inner loop
+      type: loop
+      config:
+        max_rounds: 10
+        exit_on_score: 95
+        patience: 3
+        min_delta: 1
+        keep: best
+    - id: Reviewer
+      type: human
+      config:
+        description: Say SHIP, or what is missing.
+    - id: Final
+      type: passthrough
+  edges:
+    - {from: Planner, to: Coder}
+    - {from: Coder, to: Tester}
+    - {from: Tester, to: Test Gate}
+    - {from: Test Gate, to: Coder, port: continue}
+    - {from: Test Gate, to: Reviewer, port: exit}
+    - {from: Reviewer, to: Planner, condition: {type: keyword, config: {none: [SHIP]}}}
+    - {from: Reviewer, to: Final, condition: {type: keyword, config: {any: [SHIP]}}}
+  start: Planner
+  end: Final
+"""
+CODE = [
+    "def parse(text): return int(text)",
+    "Splits the number from its unit with a pattern, and knows h, m and s.",
+    "Adds up several units, and refuses an empty string with ValueError.",
+    "Reads fractions such as 1.5h, and keeps the sign of negative durations.",
+    "Rejects repeated units, and names the position of what it cannot read.",
+]
+TESTS = [
+    (41, "Only bare seconds pass."),
+    (60, "Single units work; 1h30m fails."),
+    (78, "Combined units are right. Missing: decimals."),
+    (90, "One case left, 2h2h is accepted."),
+    (96, "Everything green but a message about whitespace."),
+]
+PARSER_SCRIPT = {
+    "Planner": "Accept hours and minutes, then seconds.",
+    "Coder": CODE,
+    "Tester": [json.dumps({"score": score, "note": note}) for score, note in TESTS],
+}
+
+
+def select_gate(site: Site, page: Page) -> None:
+    page.locator('.editor-canvas button[data-key="Test Gate"]').click()
+    expect(page.locator(".form-head")).to_contain_text("Test Gate")
+
+
+def only_canvas(site: Site, page: Page) -> None:
+    """A phone shows one view at a time."""
+    expect(page.locator(".canvas-card").first).to_be_visible()
+
+
+def try_it(site: Site, page: Page) -> None:
+    page.get_by_role("button", name="Try it").click()
+    pane = page.get_by_role("region", name="Try it")
+    pane.get_by_label("Input").fill("a parser of durations")
+    pane.get_by_label("Script", exact=True).fill(json.dumps(PARSER_SCRIPT, indent=2))
+    pane.get_by_role("button", name="Run", exact=True).click()
+    expect(pane.get_by_label("Your answer as Reviewer")).to_be_visible()
+    expect(pane.locator(".try-round").last).to_have_text(f"Coder, round {len(CODE)}")
+
+
+def versions(site: Site, page: Page) -> None:
+    page.get_by_role("button", name="Versions").click()
+    drawer = page.get_by_role("dialog")
+    drawer.get_by_role("button", name="Version 2").click()
+    expect(drawer.get_by_role("button", name="Restore version 2")).to_be_enabled()
+
+
+def conflict(site: Site, page: Page) -> None:
+    """Somebody else saves while the text is edited."""
+    page.locator(".cm-line", has_text="max_rounds: 10").click()
+    page.keyboard.press("End")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("6")
+    name = page.url.split("/")[-2]
+    theirs = PARSER.replace("seconds: 900", "seconds: 600").replace("max_rounds: 10", "max_rounds: 8")
+    site.save(name, theirs, **{"if-match": '"3"'})
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+EDITOR: list[tuple[Picture, Callable[[Site, Page], None]]] = [
+    (Picture("editor"), select_gate),
+    (Picture("editor-dark", dark=True), select_gate),
+    (Picture("editor-zh", language="zh-CN"), select_gate),
+    (Picture("editor-small", size=SMALL), select_gate),
+    (Picture("editor-phone", size=PHONE), only_canvas),
+    (Picture("editor-try"), try_it),
+    (Picture("editor-versions"), versions),
+    (Picture("editor-conflict"), conflict),
+]
+
+
+@pytest.mark.parametrize(("picture", "prepare"), EDITOR, ids=[picture.name for picture, _ in EDITOR])
+def test_every_state_of_the_editor(
+    site: Site, pages: Pages, picture: Picture, prepare: Callable[[Site, Page], None], tmp_path: Path
+) -> None:
+    # The one that somebody else changes is a workflow of its own.
+    name = "durations" if prepare is conflict else "duration_parser"
+    pages.refusals = {412}
+    known = [one["name"] for one in site.call("GET", "/workflows")["workflows"]]
+    for version, rounds in enumerate(() if name in known else ("10", "4", "10")):
+        condition = {"if-match": f'"{version}"'} if version else {}
+        site.save(name, PARSER.replace("max_rounds: 10", f"max_rounds: {rounds}"), **condition)
+    page = pages.open(f"/workflows/{name}/edit", **picture.options)
+    expect(page.locator(".canvas-card").first).to_be_visible()
+    prepare(site, page)
+    settle(page)
+    place = Path(FOLDER or tmp_path) / f"{picture.name}.png"
+    page.screenshot(path=place, animations="disabled")
+    assert place.stat().st_size > 10_000, "an empty page"
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, "it is wider than the window"
+    assert findings(page) == []
 
 
 def address(picture: Picture, runs: dict[str, str]) -> str:
