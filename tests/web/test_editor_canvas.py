@@ -131,7 +131,8 @@ LOOP_EDGES = {
 }
 
 
-def test_the_review_loop_is_drawn_with_the_mouse(page: Page) -> None:
+def draw_with_the_mouse(page: Page) -> None:
+    """Draws the review loop from nothing."""
     page.goto("/workflows/new")
     body = page.locator(".canvas-body")
     expect(body).to_contain_text("Nothing is drawn yet")
@@ -162,6 +163,10 @@ def test_the_review_loop_is_drawn_with_the_mouse(page: Page) -> None:
     card(page, "Final").click(button="right")
     page.get_by_role("menuitem", name="end").click()
     expect(card(page, "Final").locator(".graph-end-badge")).to_be_visible()
+
+
+def test_the_review_loop_is_drawn_with_the_mouse(page: Page) -> None:
+    draw_with_the_mouse(page)
     page.keyboard.press("o")
     expect(page.locator(".outline-edge")).to_have_count(6)
     nodes, edges = graph_of(page)
@@ -182,7 +187,8 @@ def join(page: Page, target: str, edges: int) -> None:
     expect(page.locator(".canvas-counts")).to_contain_text(f"{edges} edge")
 
 
-def test_the_review_loop_is_drawn_with_the_keyboard_only(page: Page) -> None:
+def draw_with_the_keyboard(page: Page) -> None:
+    """The same with keys alone."""
     page.goto("/workflows/new")
     expect(page.locator(".canvas-body")).to_contain_text("Nothing is drawn yet")
     expect(page.locator('.palette [data-type="agent"]')).to_be_visible()
@@ -212,6 +218,10 @@ def test_the_review_loop_is_drawn_with_the_keyboard_only(page: Page) -> None:
     expect(card(page, "Guard").locator("button")).to_be_focused()
     join(page, "Writer", 5)
     join(page, "Final", 6)
+
+
+def test_the_review_loop_is_drawn_with_the_keyboard_only(page: Page) -> None:
+    draw_with_the_keyboard(page)
     page.keyboard.press("o")
     expect(page.locator(".outline-row").first).to_be_visible()
     nodes, edges = graph_of(page)
