@@ -5,7 +5,7 @@ import { messages } from "./messages";
 import { amountOf, SwitchedPart, useFields, type SettingsProps } from "./Part";
 
 /** The time of a run without timers, where the text has none. */
-const LONGEST = 600;
+export const LONGEST = 600;
 
 export const BREAKER = ["enabled", "dead_loop", "window", "threshold", "token_surge", "factor", "timeout", "seconds"];
 

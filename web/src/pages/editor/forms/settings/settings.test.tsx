@@ -6,6 +6,7 @@ import { setValues } from "../../../../document/edits";
 import { readDocument } from "../../../../document/read";
 import { ObjectBody } from "../fields/ObjectInput";
 import { CATALOGUE, choose, click, editorOf, labelled, loaded, mount, recordingForm, type, withForm, type Mounted } from "../testing/mount";
+import { LONGEST } from "./BreakerForm";
 import { modelsIn, usersOfMemory, usersOfProfile } from "./uses";
 
 const TEXT = `models:
@@ -84,6 +85,11 @@ describe("the breaker", () => {
     expect(says()[1]).toContain("3 times as many tokens");
     expect(says()[2]).toMatch(/after 10.m of work, plus what its timers take/);
     expect(labelled(element, "Window").getAttribute("placeholder")).toBe("3");
+  });
+
+  it("has the time without timers that the server names", () => {
+    const seconds = CATALOGUE.objects.breaker?.fields.find((one) => one.key === "seconds");
+    expect(seconds?.description).toContain(`If not set: ${LONGEST}, plus`);
   });
 
   it("is off as `false`, and on again without a trace", async () => {
