@@ -370,7 +370,9 @@ def test_converter_is_retried_like_its_node() -> None:
             raise ValueError("not yet")
         return ["a", "b"]
 
-    graph = after(LoopMode.array(words), retry={"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0})
+    graph = after(
+        LoopMode.array(words), retry={"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0}
+    )
     watched = Watched(graph)
     assert (len(calls), watched.rounds, watched.reason) == (3, 2, "array_done")
 

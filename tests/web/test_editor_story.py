@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
+from tests.web.expectations import expect
 from tests.web.pages import Pages
 from tests.web.site import Site
 from tests.web.test_editor_canvas import card, choose, draw_with_the_keyboard, draw_with_the_mouse

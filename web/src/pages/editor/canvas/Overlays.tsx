@@ -1,9 +1,10 @@
-// What opens above the panes: a list to search and choose from, a menu of actions, a field for a name or a number.
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
-import type { Point } from "../../../graph/scene";
-import { Icon } from "../../../ui/Icon";
+// Where lists, menus and fields open above the panes, and what screen readers hear of the canvas.
+import { useEffect, useId } from "react";
+import { Later, later } from "../../../ui/later";
 import { useTools } from "./tools";
-import { close, useUi, type Item, type Overlay } from "./ui";
+import { close, useUi } from "./ui";
+
+const OverlayView = later(() => import("./OverlayViews"));
 
 /** What is open, and the live region. Each pane has it, so that one may be closed; only one shows it. */
 export function Overlays() {
@@ -13,10 +14,13 @@ export function Overlays() {
     ui.setState(({ hosts }) => ({ hosts: [...hosts, id] }));
     return () => ui.setState(({ hosts }) => ({ hosts: hosts.filter((one) => one !== id) }));
   }, [ui, id]);
+  // After the editor, and before anybody can open one: what is typed at once must not get lost.
+  useEffect(() => void OverlayView.load()?.catch(() => {}), []);
   return useUi((state) => state.hosts[0] === id) ? <Shown /> : null;
 }
 
 function Shown() {
+  const { ui, texts } = useTools();
   const overlay = useUi((state) => state.overlay);
   const said = useUi((state) => state.said);
   return (
@@ -24,221 +28,9 @@ function Shown() {
       <div className="hidden-text" role="status" aria-live="polite">
         {said}
       </div>
-      {overlay?.kind === "list" && <SearchList key={overlay.label} overlay={overlay} />}
-      {overlay?.kind === "menu" && <ActionMenu overlay={overlay} />}
-      {overlay?.kind === "prompt" && <Prompt key={overlay.label} overlay={overlay} />}
+      <Later>
+        {overlay && <OverlayView overlay={overlay} close={(isFocusKept) => close(ui, overlay, isFocusKept)} nothing={texts.nothing} />}
+      </Later>
     </>
-  );
-}
-
-/** A box at a place in the window, moved so that all of it is seen. A press elsewhere closes it. */
-function Floating({ at, label, overlay, leave, children, className = "" }: { at: Point; label?: string; overlay: Overlay; leave?: () => void; children: ReactNode; className?: string }) {
-  const { ui } = useTools();
-  const ref = useRef<HTMLDivElement>(null);
-  const left = useRef(leave);
-  left.current = leave;
-  const [place, setPlace] = useState<CSSProperties>({ left: at.x, top: at.y });
-  useLayoutEffect(() => {
-    const box = ref.current?.getBoundingClientRect();
-    if (!box) return;
-    setPlace({
-      left: Math.max(8, Math.min(at.x, innerWidth - box.width - 8)),
-      top: Math.max(8, Math.min(at.y, innerHeight - box.height - 8)),
-    });
-  }, [at.x, at.y]);
-  useEffect(() => {
-    const press = (event: PointerEvent) => {
-      if (ref.current?.contains(event.target as Node)) return;
-      close(ui, overlay, true);
-      left.current?.();
-    };
-    document.addEventListener("pointerdown", press, true);
-    return () => document.removeEventListener("pointerdown", press, true);
-  }, [ui, overlay]);
-  return (
-    <div ref={ref} className={`canvas-floating ${className}`} style={place} role={label ? "dialog" : undefined} aria-label={label}>
-      {children}
-    </div>
-  );
-}
-
-function Look({ item }: { item: Item }) {
-  return (
-    <>
-      {item.icon ? (
-        <span className={item.color ? "graph-tile graph-tile-small" : "canvas-item-icon"} style={{ "--kind": item.color } as CSSProperties}>
-          <Icon name={item.icon} size={item.color ? 12 : 14} />
-        </span>
-      ) : (
-        <span className="canvas-item-icon" />
-      )}
-      <span className="canvas-item-text ellipsis">{item.text}</span>
-      {item.hint && <span className="canvas-item-hint ellipsis">{item.hint}</span>}
-    </>
-  );
-}
-
-function SearchList({ overlay }: { overlay: Extract<Overlay, { kind: "list" }> }) {
-  const { ui, texts } = useTools();
-  const [search, setSearch] = useState("");
-  const [at, setAt] = useState(0);
-  const id = useId();
-  const list = useRef<HTMLDivElement>(null);
-  const found = useMemo(() => {
-    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = overlay.items.filter((item) => words.every((word) => `${item.text} ${item.hint ?? ""}`.toLowerCase().includes(word)));
-    const begins = (item: Item) => (item.text.toLowerCase().startsWith(words[0] ?? "") ? 0 : 1);
-    return words.length ? fits.toSorted((one, other) => begins(one) - begins(other)) : fits;
-  }, [overlay.items, search]);
-  useEffect(() => {
-    list.current?.querySelector(`[aria-selected="true"]`)?.scrollIntoView({ block: "nearest" });
-  }, [at, found]);
-  const choose = (item: Item | undefined) => {
-    if (item === undefined) return;
-    close(ui, overlay);
-    overlay.choose(item.id);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    event.stopPropagation();
-    const last = found.length - 1;
-    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
-    if (next !== undefined) {
-      event.preventDefault();
-      setAt(Math.min(last, Math.max(0, next)));
-    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) {
-      event.preventDefault();
-      choose(found[at]);
-    } else if (event.key === "Escape" || event.key === "Tab") {
-      event.preventDefault();
-      close(ui, overlay);
-    }
-  };
-  const isGrouped = !search && found.some((item) => item.group);
-  return (
-    <Floating at={overlay.at} label={overlay.label} overlay={overlay}>
-      <div className="canvas-search">
-        <Icon name="search" size={14} />
-        <input
-          autoFocus
-          role="combobox"
-          aria-expanded="true"
-          aria-controls={id}
-          aria-activedescendant={found[at] ? `${id}-${at}` : undefined}
-          aria-label={overlay.label}
-          placeholder={overlay.label}
-          value={search}
-          onChange={(event) => {
-            setSearch(event.target.value);
-            setAt(0);
-          }}
-          onKeyDown={onKeyDown}
-        />
-      </div>
-      <div ref={list} className="canvas-items" role="listbox" id={id} aria-label={overlay.label}>
-        {found.map((item, index) => (
-          <div key={item.id} role="none">
-            {isGrouped && item.group !== found[index - 1]?.group && (
-              <div className="canvas-item-group" role="presentation">
-                {item.group}
-              </div>
-            )}
-            <div
-              id={`${id}-${index}`}
-              role="option"
-              aria-selected={index === at}
-              className="canvas-item"
-              onPointerMove={() => setAt(index)}
-              onClick={() => choose(item)}
-            >
-              <Look item={item} />
-            </div>
-          </div>
-        ))}
-        {!found.length && <p className="canvas-none">{texts.nothing}</p>}
-      </div>
-    </Floating>
-  );
-}
-
-function ActionMenu({ overlay }: { overlay: Extract<Overlay, { kind: "menu" }> }) {
-  const { ui } = useTools();
-  const menu = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    menu.current?.querySelector<HTMLElement>("button:not(:disabled)")?.focus();
-  }, []);
-  const onKeyDown = (event: KeyboardEvent) => {
-    event.stopPropagation();
-    if (event.key === "Escape" || event.key === "Tab") {
-      event.preventDefault();
-      close(ui, overlay);
-      return;
-    }
-    const all = [...(menu.current?.querySelectorAll<HTMLElement>("button:not(:disabled)") ?? [])];
-    const at = all.indexOf(document.activeElement as HTMLElement);
-    const next = { ArrowDown: at + 1, ArrowUp: at - 1 + all.length, Home: 0, End: all.length - 1 }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    all[next % all.length]?.focus();
-  };
-  return (
-    <Floating at={overlay.at} overlay={overlay}>
-      <div ref={menu} role="menu" aria-label={overlay.label} className="canvas-items" onKeyDown={onKeyDown}>
-        {overlay.items.map((item) => (
-          <button
-            key={item.id}
-            type="button"
-            role="menuitem"
-            tabIndex={-1}
-            disabled={item.isDisabled}
-            className={`canvas-item ${item.isDanger ? "canvas-item-danger" : ""}`}
-            onClick={() => {
-              close(ui, overlay);
-              overlay.choose(item.id);
-            }}
-          >
-            <Look item={item} />
-            {item.keys && <kbd className="canvas-item-keys">{item.keys}</kbd>}
-          </button>
-        ))}
-      </div>
-    </Floating>
-  );
-}
-
-function Prompt({ overlay }: { overlay: Extract<Overlay, { kind: "prompt" }> }) {
-  const { ui } = useTools();
-  const [value, setValue] = useState(overlay.value);
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    field.current?.focus();
-    field.current?.select();
-  }, []);
-  const done = () => {
-    close(ui, overlay);
-    overlay.done(value);
-  };
-  return (
-    <Floating at={overlay.at} label={overlay.label} overlay={overlay} leave={() => overlay.done(value)} className="canvas-prompt">
-      <input
-        ref={field}
-        className="input"
-        aria-label={overlay.label}
-        type={overlay.isNumber ? "number" : "text"}
-        min={overlay.isNumber ? 1 : undefined}
-        value={value}
-        onChange={(event) => setValue(event.target.value)}
-        onKeyDown={(event) => {
-          event.stopPropagation();
-          if (event.nativeEvent.isComposing) return;
-          if (event.key === "Enter") {
-            event.preventDefault();
-            done();
-          } else if (event.key === "Escape") {
-            event.preventDefault();
-            close(ui, overlay);
-          }
-        }}
-      />
-    </Floating>
   );
 }

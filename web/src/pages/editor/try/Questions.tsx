@@ -1,16 +1,17 @@
 // What the run asks, with a field for the answer.
-import { lazy, Suspense, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useMessages } from "../../../i18n/messages";
 import type { Question, RunModel } from "../../../live/run_model";
 import { Button } from "../../../ui/Button";
 import { TextArea } from "../../../ui/Field";
+import { Later, later } from "../../../ui/later";
 import { answerEdges, quickAnswers } from "../../run/people/answers";
 import { useSendAnswer } from "../../run/people/useSendAnswer";
 import { useEditor } from "../store";
 import { messages } from "./messages";
 
 // Few workflows have tools that need an approval.
-const Approval = lazy(() => import("./Approval"));
+const Approval = later(() => import("./Approval"));
 
 export function Questions({ run, model }: { run: string; model: RunModel }) {
   return model.questions.map((question) => {
@@ -18,9 +19,9 @@ export function Questions({ run, model }: { run: string; model: RunModel }) {
     const key = `${question.address} ${question.asked}`;
     if (question.tool === null) return <Ask key={key} run={run} model={model} question={question} />;
     return (
-      <Suspense key={key}>
+      <Later key={key}>
         <Approval run={run} model={model} question={question} />
-      </Suspense>
+      </Later>
     );
   });
 }

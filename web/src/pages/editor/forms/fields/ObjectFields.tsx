@@ -1,7 +1,7 @@
 // The fields of an object, with those of the choice that was made among its variants.
-import { lazy, Suspense } from "react";
 import { useMessages } from "../../../../i18n/messages";
 import type { Path } from "../../../../document/model";
+import { Later, later } from "../../../../ui/later";
 import type { FieldSpec, ObjectSpec } from "../catalogue";
 import { useForm } from "../context";
 import { partsOf } from "../layout";
@@ -16,7 +16,7 @@ import { UnknownKeys } from "./UnknownKeys";
 
 /** Settings with a form of their own. Most visits open none of them. */
 const SPECIAL = new Set(["limits", "breaker", "model_profile", "memory", "memory_use", "memory_settings"]);
-const SettingsForm = lazy(() => import("../settings/SettingsForm"));
+const SettingsForm = later(() => import("../settings/SettingsForm"));
 
 export function ObjectFields({
   spec,
@@ -41,9 +41,9 @@ export function ObjectFields({
   if (spec.name === "graph" && at.length > 0) return <GraphLink at={at} value={value} />;
   if (SPECIAL.has(spec.name)) {
     return (
-      <Suspense>
+      <Later>
         <SettingsForm spec={spec} at={at} value={value} />
-      </Suspense>
+      </Later>
     );
   }
   const choice = spec.name === "node" ? "type" : spec.variants?.key;
