@@ -45,3 +45,9 @@ test("a change is always sent", async () => {
   sendAhead("/session");
   expect(await call("/session", { method: "DELETE" })).toBe(2);
 });
+
+test("an answer that breaks off is a server that cannot be reached", async () => {
+  const body = new ReadableStream({ start: (stream) => stream.error(new TypeError("network error")) });
+  answers.push(new Response(body));
+  await expect(call("/runs")).rejects.toMatchObject({ status: 0, message: "the server cannot be reached" });
+});

@@ -81,11 +81,13 @@ export async function send(path: string, options: Options = {}): Promise<Respons
     response = (isRead && ahead.has(url) && (await takeAhead(url))) || (await request(url, options));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "unreachable", "the server cannot be reached");
+    throw unreachable();
   }
   if (!response.ok) throw await problemOf(response);
   return response;
 }
+
+const unreachable = () => new ApiError(0, "unreachable", "the server cannot be reached");
 
 async function problemOf(response: Response): Promise<ApiError> {
   let problem: Problem | undefined;
@@ -102,5 +104,11 @@ async function problemOf(response: Response): Promise<ApiError> {
 /** The JSON of an answer. */
 export async function call<T>(path: string, options: Options = {}): Promise<T> {
   const response = await send(path, options);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+  if (response.status === 204) return undefined as T;
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    // The connection broke in the middle of the answer.
+    throw error instanceof TypeError ? unreachable() : error;
+  }
 }
