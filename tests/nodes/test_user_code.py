@@ -24,11 +24,13 @@ def printed(code: str) -> str:
 
 def test_an_idle_thread_is_used_again() -> None:
     async def story() -> None:
-        first = await run_in_thread(ident)
-        for _ in range(20):
-            # The result is passed on before the thread is idle again, so another one may be used in between.
-            if await run_in_thread(ident) == first:
+        seen: set[int] = set()
+        for _ in range(200):
+            # The result is passed on before the thread is idle again, so others may be started in between.
+            thread = await run_in_thread(ident)
+            if thread in seen:
                 return
+            seen.add(thread)
         raise AssertionError("each call had a thread of its own")
 
     asyncio.run(story())

@@ -5,18 +5,17 @@ import { keep } from "../ui/kept";
 export type Theme = "system" | "light" | "dark";
 const KEY = "roundel.theme";
 
-function apply(theme: Theme): void {
-  if (theme === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-}
+const { dataset } = document.documentElement;
 
-function stored(): Theme {
-  const theme = document.documentElement.dataset.theme;
-  return theme === "light" || theme === "dark" ? theme : "system";
+/** The script that has set the theme before the first paint sets it again (public/theme.js). */
+function apply(theme: Theme): void {
+  if (theme === "system") delete dataset.choice;
+  else dataset.choice = theme;
+  dispatchEvent(new Event("roundel:theme"));
 }
 
 export const useTheme = create<{ theme: Theme; choose: (theme: Theme) => void }>((set) => ({
-  theme: stored(),
+  theme: (dataset.choice as Theme | undefined) ?? "system",
   choose: (theme) => {
     keep("browser", KEY, theme);
     apply(theme);
@@ -25,6 +24,5 @@ export const useTheme = create<{ theme: Theme; choose: (theme: Theme) => void }>
 }));
 
 export function isDark(): boolean {
-  const theme = useTheme.getState().theme;
-  return theme === "system" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
+  return dataset.theme === "dark";
 }
