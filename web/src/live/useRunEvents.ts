@@ -30,8 +30,10 @@ const SLICE_MS = 8;
 const SLICE_EVENTS = 50;
 /** With more events in a frame, most nodes in sight change with each of them. */
 const FLOOD_EVENTS = 50;
-/** The least time between two publications then, in milliseconds. */
-const FLOOD_MS = 50;
+/** Then the time between two publications is that which one takes, times this. */
+const FLOOD_PAUSE = 4;
+/** A frame that comes later than this has waited for events, in milliseconds. */
+const MOST_COST = 100;
 
 const nextTask = () => new Promise<void>((resolve) => setTimeout(resolve));
 
@@ -42,6 +44,8 @@ class FollowedRun {
   #waiting: RunEvent[] = [];
   #frame = 0;
   #published = 0;
+  /** From the last publication to the next frame, in milliseconds: how long it took to draw what it has changed. */
+  #cost = 0;
   #isUnpublished = false;
   #reading: Promise<void> | null = null;
   #readAgain = false;
@@ -104,11 +108,13 @@ class FollowedRun {
   #flush(most: number): void {
     this.#frame = 0;
     if (this.#isClosed || this.#reading) return;
+    const began = performance.now();
+    if (!this.#isUnpublished) this.#cost = Math.min(MOST_COST, began - this.#published);
     const { model } = this.store.getState();
     const before = model.status;
     // Two streams bring the events: what one has already brought is passed over by its number.
     const events = this.#waiting.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
-    const end = performance.now() + most;
+    const end = began + most;
     let done = 0;
     let isComplete = true;
     while (done < events.length && isComplete && performance.now() < end) {
@@ -118,8 +124,8 @@ class FollowedRun {
     this.#waiting = isComplete ? events.slice(done) : [];
     if (!isComplete) void this.read();
     if (model.status !== before) this.#look();
-    const isFlood = done > FLOOD_EVENTS && performance.now() - this.#published < FLOOD_MS;
-    if (isFlood && !document.hidden) this.#isUnpublished = true;
+    const isTooSoon = done > FLOOD_EVENTS && began - this.#published < FLOOD_PAUSE * this.#cost;
+    if (isTooSoon && !document.hidden) this.#isUnpublished = true;
     else this.#publish({});
     this.#plan();
   }
