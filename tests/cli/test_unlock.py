@@ -95,6 +95,11 @@ def killed(folder: Path, *command: str, after: int) -> None:
         process.popen.wait()
 
 
+def status_of(folder: Path) -> str:
+    status: str = json.loads(roundel(folder, "runs", "--json").stdout)["status"]
+    return status
+
+
 @pytest.mark.parametrize("what", LIMITS)
 def test_killed_locked_run_is_unlocked_in_another_process(what: str, tmp_path: Path) -> None:
     low, high = LIMITS[what]
@@ -106,12 +111,12 @@ def test_killed_locked_run_is_unlocked_in_another_process(what: str, tmp_path: P
     with Process(folder, "resume", "last") as process:
         process.until(lambda event: event["event"] == "limit_reached")
         process.popen.send_signal(signal.SIGKILL)
-    status = json.loads(roundel(folder, "runs", "--json").stdout)["status"]
-    if status == "running":  # it died before it could say so
+    if status_of(folder) == "running":  # it died before it could say so
         assert roundel(folder, "resume", "last").exit_code == 1
     killed(folder, "unlock", "last", *CHECKED, "--limit", f"{what}={high}", after=6)
-    with Process(folder, "resume", "last") as process:
-        assert process.end() == 0, process.complaints
+    if status_of(folder) != "completed":  # it may have been quicker than the signal
+        with Process(folder, "resume", "last") as process:
+            assert process.end() == 0, process.complaints
     assert trace(folder) == trace(plain)
     assert sorted(set((folder / "noted").read_text().splitlines())) == sorted(
         (plain / "noted").read_text().splitlines()
