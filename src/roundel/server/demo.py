@@ -133,7 +133,7 @@ class Demo:
             await self._context.documents.put(
                 WORKFLOWS, key, msgspec.to_builtins(saved), author=STARTED_BY, keep_history=True
             )
-            # Whoever starts one of them in the browser has no model either.
+            # A person who starts one of them in the browser has no model either.
             self._context.scripts[one.name] = self._script(one.name)
 
     def _script(self, name: str) -> Script:

@@ -44,7 +44,7 @@ class _CountedRun:
         self._lock = asyncio.Lock()
 
     async def loops(self, loop: str) -> list[LoopRounds]:
-        # Whoever comes meanwhile waits, and then counts only what has come since.
+        # A request that comes meanwhile waits, and then counts only what has come since.
         async with self._lock:
             if self._tally is None:
                 plan = await self._runs.plan(self._run_id)
