@@ -13,6 +13,7 @@ import { SelectField, TextArea, TextField } from "../../ui/Field";
 import { Failure, Loading } from "../../ui/State";
 import { toast, toastError } from "../../ui/toasts";
 import { Confirm } from "../settings/Confirm";
+import { FormDialog } from "../settings/FormDialog";
 import "../settings/plain.css";
 import { may } from "../settings/roles";
 import "./memory.css";
@@ -395,59 +396,28 @@ function Promote({ path, body, text, onClose }: { path: string; body: PromoteBod
 function AddText({ path, name, onClose }: { path: string; name: string; onClose: () => void }) {
   const texts = useMessages(messages);
   const formats = useFormats();
-  const formId = useId();
   const [text, setText] = useState("");
   const [isTried, setTried] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
   const add = async () => {
     setTried(true);
     if (!text.trim()) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { entries } = await call<MemoryMatches>(path, { body: { text } satisfies PromoteBody });
-      toast(texts.promoted(formats.number(entries.length)));
-      await refresh();
-      onClose();
-    } catch (problem) {
-      setError(problem as Error);
-      setBusy(false);
-    }
+    const { entries } = await call<MemoryMatches>(path, { body: { text } satisfies PromoteBody });
+    toast(texts.promoted(formats.number(entries.length)));
+    await refresh();
+    onClose();
   };
   return (
-    <Dialog
-      title={texts.addTitle}
-      onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button kind="primary" type="submit" form={formId} isBusy={isBusy}>
-            {texts.add}
-          </Button>
-        </>
-      }
-    >
-      <form
-        id={formId}
-        className="plain-stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void add();
-        }}
-      >
-        <TextArea
-          label={texts.text}
-          rows={6}
-          autoFocus
-          value={text}
-          onChange={setText}
-          help={texts.addHelp(name)}
-          error={isTried && !text.trim() ? texts.textNeeded : undefined}
-        />
-        {error && <Failure error={error} />}
-      </form>
-    </Dialog>
+    <FormDialog title={texts.addTitle} action={texts.add} onSubmit={add} onClose={onClose}>
+      <TextArea
+        label={texts.text}
+        rows={6}
+        autoFocus
+        value={text}
+        onChange={setText}
+        help={texts.addHelp(name)}
+        error={isTried && !text.trim() ? texts.textNeeded : undefined}
+      />
+    </FormDialog>
   );
 }
 

@@ -1,6 +1,6 @@
 // The tokens of people and programs: for administrators.
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useId, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { call } from "../../api/client";
 import { queryClient } from "../../api/queries";
 import type { Me, NewToken, TokenBody, TokenList, TokenView } from "../../api/schema";
@@ -12,6 +12,7 @@ import { SelectField, TextField } from "../../ui/Field";
 import { Failure, Loading } from "../../ui/State";
 import { toast } from "../../ui/toasts";
 import { Confirm } from "./Confirm";
+import { FormDialog } from "./FormDialog";
 import { messages } from "./messages";
 import { rolesUpTo, type Role } from "./roles";
 
@@ -127,21 +128,16 @@ export function Tokens({ me }: { me: Me }) {
 
 function CreateToken({ me, onClose }: { me: Me; onClose: () => void }) {
   const texts = useMessages(messages);
-  const formId = useId();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("operator");
   const [groups, setGroups] = useState("");
   const [days, setDays] = useState("30");
   const [isTried, setTried] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
   const [made, setMade] = useState<NewToken | null>(null);
   if (made !== null) return <Secret token={made} onClose={onClose} />;
   const submit = async () => {
     setTried(true);
     if (!name.trim()) return;
-    setBusy(true);
-    setError(null);
     const named = groups.split(",").map((group) => group.trim()).filter(Boolean);
     const body: TokenBody = {
       name: name.trim(),
@@ -149,63 +145,37 @@ function CreateToken({ me, onClose }: { me: Me; onClose: () => void }) {
       groups: named.length ? named : null,
       expires_in: days === "" ? null : Number(days) * 86_400,
     };
-    try {
-      const token = await call<NewToken>("/tokens", { body });
-      void queryClient.invalidateQueries({ queryKey: KEY });
-      setMade(token);
-    } catch (problem) {
-      setError(problem as Error);
-      setBusy(false);
-    }
+    const token = await call<NewToken>("/tokens", { body });
+    void queryClient.invalidateQueries({ queryKey: KEY });
+    setMade(token);
   };
   return (
-    <Dialog
-      title={texts.createToken}
-      onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button kind="primary" type="submit" form={formId} isBusy={isBusy}>
-            {texts.create}
-          </Button>
-        </>
-      }
-    >
-      <form
-        id={formId}
-        className="plain-stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit();
-        }}
-      >
-        <TextField
-          label={texts.tokenName}
-          autoFocus
-          value={name}
-          onChange={setName}
-          help={texts.tokenNameHelp}
-          error={isTried && !name.trim() ? texts.nameNeeded : undefined}
-        />
-        <SelectField
-          label={texts.role}
-          value={role}
-          onChange={(value) => setRole(value as Role)}
-          choices={rolesUpTo(me.role).map((value) => ({ value, text: value }))}
-        />
-        <TextField label={texts.groups} value={groups} onChange={setGroups} help={texts.groupsHelp} />
-        <SelectField
-          label={texts.expiry}
-          value={days}
-          onChange={setDays}
-          choices={[
-            ...DAYS.map((value) => ({ value: String(value), text: texts.inDays(value) })),
-            { value: "", text: me.expires ? texts.sameAsMine : texts.neverExpires },
-          ]}
-        />
-        {error && <Failure error={error} />}
-      </form>
-    </Dialog>
+    <FormDialog title={texts.createToken} action={texts.create} onSubmit={submit} onClose={onClose}>
+      <TextField
+        label={texts.tokenName}
+        autoFocus
+        value={name}
+        onChange={setName}
+        help={texts.tokenNameHelp}
+        error={isTried && !name.trim() ? texts.nameNeeded : undefined}
+      />
+      <SelectField
+        label={texts.role}
+        value={role}
+        onChange={(value) => setRole(value as Role)}
+        choices={rolesUpTo(me.role).map((value) => ({ value, text: value }))}
+      />
+      <TextField label={texts.groups} value={groups} onChange={setGroups} help={texts.groupsHelp} />
+      <SelectField
+        label={texts.expiry}
+        value={days}
+        onChange={setDays}
+        choices={[
+          ...DAYS.map((value) => ({ value: String(value), text: texts.inDays(value) })),
+          { value: "", text: me.expires ? texts.sameAsMine : texts.neverExpires },
+        ]}
+      />
+    </FormDialog>
   );
 }
 

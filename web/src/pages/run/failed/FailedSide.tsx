@@ -98,7 +98,7 @@ export function FailedSide() {
           </>
         )}
       </div>
-      <footer className="failed-foot">
+      <footer className="run-foot">
         {error && (
           <p className="field-error" role="alert">
             {error}

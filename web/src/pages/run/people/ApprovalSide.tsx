@@ -50,7 +50,7 @@ export function ApprovalSide({ question }: { question: Question }) {
           </p>
         )}
       </div>
-      <footer className="people-foot">
+      <footer className="run-foot">
         {sending.isConflict ? (
           <TooLate address={question.address} isTool reason={sending.error?.message ?? ""} />
         ) : (

@@ -155,7 +155,7 @@ function Answer({ question }: { question: Question }) {
         </section>
         <DeadlineBar question={question} timeoutTarget={timeout?.target ?? ""} fallback={fallback} />
       </div>
-      <footer className="people-foot">
+      <footer className="run-foot">
         {sending.isConflict ? (
           <TooLate address={question.address} isTool={false} reason={sending.error?.message ?? ""} />
         ) : (
