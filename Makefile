@@ -2,8 +2,7 @@
 # `make help` lists the targets. Another Python: make PYTHON=python3.13
 
 PYTHON  ?= python3
-# Tests wait for processes, pages and clocks: three workers keep two cores busy.
-WORKERS ?= 3
+WORKERS ?= 2
 ARGS    :=
 
 UV_VERSION := 0.13.7

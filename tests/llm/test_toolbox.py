@@ -50,19 +50,20 @@ def test_invalid_tool_name_is_sanitised() -> None:
 
 def test_tool_timeout_is_enforced() -> None:
     def sleep() -> None:
-        time.sleep(2)
+        time.sleep(20)
 
     def give_up() -> None:
         raise TimeoutError("the other side is slow")
 
     tools = {
-        name: {"python": call, "timeout": 0.05} for name, call in (("sleep", sleep), ("give_up", give_up))
+        "sleep": {"python": sleep, "timeout": 0.05},
+        "give_up": {"python": give_up, "timeout": 60},  # it must not be the machine that is slow
     }
     graph = roundel.Graph(start="A", end="A", tools=tools).node("A", "agent", tools=list(tools))
     started = time.monotonic()
     story = run_conversation(graph, {"A": [wants("sleep", "give_up"), "done"]})
     assert sorted(results(story)) == ["TimeoutError: the other side is slow", "no answer after 0.05 seconds"]
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 10
 
 
 def test_invalid_unicode_in_tool_results_is_replaced() -> None:
