@@ -1,6 +1,6 @@
 // Keys. A page says which keys it has while it is shown; `?` lists them all. Single keys can be turned off,
 // since they get in the way of speech input.
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { create } from "zustand";
 import { keep, readKept } from "../ui/kept";
 
@@ -82,7 +82,8 @@ export function useKeys(actions: readonly KeyAction[]): void {
   const current = useRef(actions);
   current.current = actions;
   const names = actions.map((action) => `${action.keys} ${action.text}`).join("\n");
-  useEffect(() => {
+  // With the page itself: a key that is pressed as soon as a page is there must not be lost.
+  useLayoutEffect(() => {
     const own = current.current.map((action, index) => ({
       ...action,
       action: () => current.current[index]?.action(),

@@ -54,6 +54,20 @@ describe("the editor", () => {
     expect(store.getState().text).toBe(`x: [\n${TEXT.replace("tea", "coffee")}`);
   });
 
+  it("ignores what a view dispatches after it was removed", () => {
+    const store = createEditor(TEXT, saved);
+    let late = () => {};
+    const detach = store.getState().attach([], (state, apply) => {
+      late = () => apply([state.update({ changes: { from: 0, insert: "# late\n" } })]);
+      return { update: () => {} };
+    });
+    type(store, 0, "# typed\n");
+    detach();
+    late();
+    expect(store.getState().text).toBe(`# typed\n${TEXT}`);
+    expect(store.getState().state.doc.toString()).toBe(store.getState().text);
+  });
+
   it("refuses edits of texts that are gone", () => {
     const store = createEditor(TEXT, saved);
     const old = store.getState().lastGood;

@@ -63,10 +63,11 @@ export interface EditorActions {
   /** Changes the text as one step of the history. The changes refer to `base`: usually to `lastGood`, which the views
    * show; what was typed since then stays. */
   edit: (edit: Edit, base?: WorkflowDocument) => void;
-  /** What CodeMirror's view does. */
+  /** Applies transactions that were made for the current `state`. */
   apply: (transactions: readonly Transaction[]) => void;
-  /** Connects a view, which is then told of each transaction; the extensions hold until it is removed. */
-  attach: (extensions: Extension, create: (state: EditorState) => TextView) => () => void;
+  /** Connects a view, which then gets each transaction, and hands its own ones to `apply`. The extensions hold until
+   * the view is removed. */
+  attach: (extensions: Extension, create: (state: EditorState, apply: EditorActions["apply"]) => TextView) => () => void;
   undo: () => void;
   redo: () => void;
   /** Replaces the whole text, as one step of the history. */
@@ -223,8 +224,13 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
       apply: show,
       attach: (extensions, create) => {
         dispatch({ effects: ofView.reconfigure(extensions) });
-        view = create(get().state);
+        let isAttached = true;
+        // Timers of a view outlive it: what it dispatches then is for a state that is long past.
+        view = create(get().state, (transactions) => {
+          if (isAttached) show(transactions);
+        });
         return () => {
+          isAttached = false;
           view = null;
           dispatch({ effects: ofView.reconfigure([]) });
         };

@@ -55,8 +55,8 @@ function TextArea({ isComparing }: { isComparing: boolean }) {
     if (parent === null) return;
     allowStyles();
     const extensions = extensionsOf(store, () => newest.current);
-    const detach = store.getState().attach(extensions, (state) => {
-      view.current = new EditorView({ state, parent, dispatchTransactions: (all) => store.getState().apply(all) });
+    const detach = store.getState().attach(extensions, (state, dispatchTransactions) => {
+      view.current = new EditorView({ state, parent, dispatchTransactions });
       return view.current;
     });
     const stop = follow(store, () => view.current, fixFor);
