@@ -17,7 +17,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from roundel.llm.script import script_from
 from roundel.nodes import TYPES
-from roundel.server.examples import examples, examples_folder
+from roundel.server.examples import FIRST, examples, examples_folder
 from roundel.workflow.catalog import describe, localize
 from roundel.workflow.policy import TRUSTED, Policy, load_policy
 from tests.server.api import Server, serving
@@ -66,6 +66,7 @@ def test_node_types_in_both_languages_or_in_one() -> None:
 
 def test_every_example_is_a_template_with_a_title_a_picture_and_a_script() -> None:
     found = {one["name"]: one for one in read("/api/v1/templates")["templates"]}
+    assert tuple(found)[: len(FIRST)] == FIRST, "the plain loop comes first"
     folder = examples_folder()
     assert folder is not None
     assert found.keys() == {file.parent.name for file in folder.glob("*/workflow.yaml")}

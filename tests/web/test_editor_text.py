@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
+from tests.web.axe import findings
 from tests.web.expectations import expect
 from tests.web.site import Site
 
@@ -227,6 +228,27 @@ def test_a_new_workflow_gets_its_name_and_keeps_its_history(site: Site, page: Pa
     assert saved(site, "green tea")["text"] == REVIEW
     page.get_by_role("button", name="Undo").click()
     expect(version(page)).to_have_text("version 1, not saved")
+
+
+def test_an_empty_workflow_is_no_error_and_offers_templates(site: Site, page: Page) -> None:
+    page.goto("/workflows/new")
+    templates = page.locator(".canvas-templates").get_by_role("link")
+    expect(templates).to_have_count(3)
+    expect(chip(page)).to_have_text("No errors")
+    expect(page.locator(".proof")).to_contain_text("Once you draw a loop")
+    assert findings(page) == []
+    # What is written already is not replaced.
+    page.locator(".cm-content").click()
+    page.keyboard.type("# tea")
+    expect(chip(page)).to_have_text("1 error")
+    expect(templates).to_have_count(0)
+    page.keyboard.press("Control+z")
+    expect(chip(page)).to_have_text("No errors")
+    templates.first.click()
+    expect(page).to_have_url(re.compile(r"/workflows/new\?template=review_loop$"))
+    expect(page.locator(".proof-row.proof-good")).to_contain_text("at most 3 rounds, by Loop Guard")
+    page.go_back()
+    expect(templates).to_have_count(3)
 
 
 def test_a_draft_is_saved_and_says_so(site: Site, page: Page) -> None:

@@ -22,6 +22,8 @@ from roundel.plan.graph import Plan
 from roundel.workflow.policy import Policy
 
 WORKFLOW, SCRIPT = "workflow.yaml", "script.yaml"
+FIRST = ("review_loop", "polish", "human_review", "debate", "batch", "nested_loops")
+"""What a new user should see first: the plain loop, and then one example for each other kind of loop."""
 _SENTENCE = re.compile(r"(.+?)[.:;](?=\s|$)", re.DOTALL)
 _INPUT = re.compile(r'--input "([^"]*)"')
 
@@ -57,9 +59,12 @@ def examples_folder() -> Path | None:
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """All examples in the order of their names. It takes a second, once; imports no code."""
+    """All examples: those of `FIRST`, and the others by name. It takes a second, once; imports no code."""
     folder = examples_folder()
-    return () if folder is None else tuple(_read(file) for file in sorted(folder.glob(f"*/{WORKFLOW}")))
+    if folder is None:
+        return ()
+    others = sorted({file.parent.name for file in folder.glob(f"*/{WORKFLOW}")}.difference(FIRST))
+    return tuple(_read(folder / name / WORKFLOW) for name in (*FIRST, *others))
 
 
 def _read(file: Path) -> Example:

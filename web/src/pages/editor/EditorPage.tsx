@@ -7,7 +7,8 @@ import { useMessages } from "../../i18n/messages";
 import { Later, later } from "../../ui/later";
 import { Failure, Loading } from "../../ui/State";
 import { may } from "../settings/roles";
-import { nameIn, useTemplates } from "../workflows/shared";
+import { nameIn } from "../workflows/shared";
+import { useTemplates } from "../workflows/templates";
 import { CanvasPane } from "./canvas/CanvasPane";
 import { Palette } from "./canvas/Palette";
 import { EditorBar, Tabs } from "./EditorBar";
@@ -35,7 +36,8 @@ export default function EditorPage() {
   // A workflow that was just named keeps its editor, with its history.
   const named = useRef<{ name: string; key: string } | null>(null);
   const name = /\/edit\/?$/.test(path) ? nameIn(location.pathname.replace(/\/edit\/?$/, "")) : null;
-  const key = named.current !== null && named.current.name === name ? named.current.key : `${query.get("group") ?? ""}/${name ?? ""}`;
+  const opened = [query.get("group") ?? "", name ?? "", name === null ? (query.get("template") ?? "") : ""].join("/");
+  const key = named.current !== null && named.current.name === name ? named.current.key : opened;
   const onNamed = (saved: Saved) => {
     named.current = { name: saved.name, key };
   };

@@ -128,6 +128,8 @@ export function createEditor(text: string, saved: Saved | null, isReadOnly = fal
           body: { text: checked, name: get().saved?.name ?? "", density: "compact", collapsed: get().collapsed },
           signal: question.abort.signal,
         });
+        // Nobody has made a mistake yet.
+        if (checked === "") result.diagnostics = [];
         set({
           check: result,
           checkedText: checked,

@@ -1,11 +1,9 @@
 // The list of a store without runs: what to do first.
-import { useQuery } from "@tanstack/react-query";
-import { call } from "../../api/client";
 import { useMe } from "../../api/queries";
-import type { TemplateList, TemplateView } from "../../api/schema";
 import { catalogue, useMessages } from "../../i18n/messages";
 import { Button } from "../../ui/Button";
 import { prepareTemplate } from "../start/draft";
+import { useTemplates } from "../workflows/templates";
 import "./empty_runs.css";
 
 const messages = catalogue(
@@ -23,26 +21,14 @@ const messages = catalogue(
   },
 );
 
-/** The examples that say most about loops. */
-const FIRST = ["review_loop", "polish"];
-
-export function pickExamples(templates: readonly TemplateView[]): TemplateView[] {
-  const usable = templates.filter((template) => template.ok);
-  const first = FIRST.flatMap((name) => usable.filter((template) => template.name === name));
-  return [...new Set([...first, ...usable])].slice(0, 2);
-}
+const MOST_EXAMPLES = 2;
 
 export default function EmptyRuns({ onStart }: { onStart: () => void }) {
   const texts = useMessages(messages);
   const role = useMe().data?.role;
   const isAuthor = role === "author" || role === "admin";
-  const templates = useQuery({
-    queryKey: ["templates"],
-    queryFn: () => call<TemplateList>("/templates"),
-    staleTime: 600_000,
-    enabled: isAuthor,
-  });
-  const examples = pickExamples(templates.data?.templates ?? []);
+  const templates = useTemplates(isAuthor);
+  const examples = templates.data?.templates.filter(({ ok }) => ok).slice(0, MOST_EXAMPLES) ?? [];
   return (
     <div className="runs-empty">
       <p>{texts.nothingYet}</p>

@@ -7,13 +7,13 @@ import type {
   CheckResult,
   ForecastResult,
   RunList,
-  TemplateList,
   TemplateView,
   WorkflowList,
   WorkflowSummary,
   WorkflowView,
 } from "../../api/schema";
 import { useSettled } from "../../ui/useSettled";
+import { useTemplates } from "../workflows/templates";
 import type { Value } from "./start";
 
 export type Source =
@@ -36,12 +36,7 @@ export function useRights(): Rights {
 /** All that can be started: saved workflows, and for authors the templates that run here. */
 export function useSources(rights: Rights) {
   const saved = useQuery({ queryKey: ["workflows", "all"], queryFn: readWorkflows });
-  const templates = useQuery({
-    queryKey: ["templates"],
-    queryFn: () => call<TemplateList>("/templates"),
-    staleTime: 600_000,
-    enabled: rights.mayStartTexts,
-  });
+  const templates = useTemplates(rights.mayStartTexts);
   const sources: Source[] = [
     ...(saved.data ?? []).map((summary): Source => ({
       type: "saved",

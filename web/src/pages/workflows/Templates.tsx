@@ -5,8 +5,8 @@ import type { TemplateView } from "../../api/schema";
 import { useMessages } from "../../i18n/messages";
 import { Failure, Loading } from "../../ui/State";
 import { messages } from "./messages";
-import { templatePath, useTemplates } from "./shared";
 import { StaticDrawing } from "./StaticDrawing";
+import { templatePath, useTemplates } from "./templates";
 
 /** The least that a card has for its picture, in pixels (workflows.css). */
 const PICTURE = { width: 236, height: 196 };

@@ -17,8 +17,9 @@ import { may } from "../settings/roles";
 import { Diagnostics, Loops } from "./facts";
 import { EXPORT_TEXTS, exportWorkflow, FORMATS } from "./formats";
 import { messages } from "./messages";
-import { deleteWorkflow, editorPath, startPath, State, templatePath, useTemplates } from "./shared";
+import { deleteWorkflow, editorPath, startPath, State } from "./shared";
 import { StaticDrawing } from "./StaticDrawing";
+import { templatePath, useTemplates } from "./templates";
 
 export function WorkflowDetail({ name, group }: { name: string; group: string | null }) {
   const texts = useMessages(messages);

@@ -1,8 +1,7 @@
 // What the list of workflows and the page of one share.
-import { useQuery } from "@tanstack/react-query";
 import { call, withQuery } from "../../api/client";
 import { queryClient } from "../../api/queries";
-import type { TemplateList, WorkflowSummary } from "../../api/schema";
+import type { WorkflowSummary } from "../../api/schema";
 import { useMessages } from "../../i18n/messages";
 import { messages } from "./messages";
 
@@ -14,11 +13,6 @@ export function pathOfWorkflow(workflow: { name: string; group: string }): strin
 /** A workflow in the editor. */
 export function editorPath({ name, group }: { name: string; group: string }, query: Record<string, string> = {}): string {
   return withQuery(`/workflows/${encodeURIComponent(name)}/edit`, { group, ...query });
-}
-
-/** A new workflow in the editor, with the text of a template. */
-export function templatePath(name: string): string {
-  return withQuery("/workflows/new", { template: name });
 }
 
 /** The name of a workflow in the path of its page. The router decodes only a part of it. */
@@ -51,8 +45,4 @@ export function State({ workflow }: { workflow: WorkflowSummary }) {
   const texts = useMessages(messages);
   if (workflow.draft) return <span className="plain-chip plain-chip-bad">{texts.draft(workflow.errors)}</span>;
   return <span className="plain-chip plain-chip-good">{texts.ready}</span>;
-}
-
-export function useTemplates(enabled = true) {
-  return useQuery({ queryKey: ["templates"], queryFn: () => call<TemplateList>("/templates"), staleTime: Infinity, enabled });
 }

@@ -4,7 +4,7 @@ import { messages as shapes } from "../../../graph/messages";
 import { fitAll, fitWidth, type Scene } from "../../../graph/scene";
 import { useMessages } from "../../../i18n/messages";
 import { Button } from "../../../ui/Button";
-import { Icon } from "../../../ui/Icon";
+import { Later, later } from "../../../ui/later";
 import { useEditor } from "../store";
 import { ALIGNMENTS } from "./align";
 import { Broken } from "./Broken";
@@ -16,6 +16,8 @@ import { ToolsContext, useNewTools, useTools } from "./tools";
 import { useCanvasKeys } from "./useCanvasKeys";
 import { useScene } from "./useScene";
 import "./canvas.css";
+
+const Nothing = later(() => import("./Nothing"));
 
 export function CanvasPane() {
   const tools = useNewTools();
@@ -32,6 +34,8 @@ function Pane() {
   const { texts, editor, ui, commands, flow } = tools;
   const shape = useMessages(shapes);
   const scene = useScene();
+  const isChecked = useEditor(({ check, checkError }) => check !== null || checkError !== null);
+  const isNew = useEditor(({ saved, text }) => saved === null && text === "");
   const goTo = useCallback(
     (key: string) => {
       editor.getState().select([{ kind: "node", key }]);
@@ -64,7 +68,8 @@ function Pane() {
       </header>
       <div className="canvas-body" {...dropOf(tools, scene)}>
         <Broken />
-        {scene ? <EditorFlow scene={scene} /> : <Nothing />}
+        {scene && <EditorFlow scene={scene} />}
+        <Later>{isChecked && !scene && <Nothing texts={texts} mayEdit={commands.mayEdit} isNew={isNew} />}</Later>
         {scene && (
           <div className="canvas-tools">
             <Button icon="minus" aria-label={shape.zoomOut} title={shape.zoomOut} onClick={() => void flow.current?.zoomOut()} />
@@ -110,19 +115,6 @@ function AlignButtons() {
       {ALIGNMENTS.map((how) => (
         <Button key={how} kind="quiet" icon={ALIGN_ICONS[how]} aria-label={texts[how]} title={texts[how]} onClick={() => commands.align(how)} />
       ))}
-    </div>
-  );
-}
-
-function Nothing() {
-  const { texts, commands } = useTools();
-  const isChecked = useEditor((state) => state.check !== null || state.checkError !== null);
-  if (!isChecked) return <div className="canvas-nothing" aria-busy="true" />;
-  return (
-    <div className="canvas-nothing">
-      <Icon name="flow" size={24} />
-      <p>{commands.mayEdit ? texts.empty : texts.emptyReader}</p>
-      {commands.mayEdit && <p>{texts.emptyHelp}</p>}
     </div>
   );
 }

@@ -21,6 +21,7 @@ function Loops() {
   const texts = useMessages(messages);
   const check = useEditor((values) => values.check);
   const failed = useEditor((values) => values.checkError);
+  const isEmpty = useEditor((values) => values.text === "");
   const store = useEditorStore();
   const loops = check?.loops ?? [];
   // Those that nothing bounds come first.
@@ -29,8 +30,8 @@ function Loops() {
   const problems = (check?.diagnostics ?? []).filter((one) => !shownAsLoop.has(one.code) || loops.length === 0);
   const ordered = [...problems].sort((one, other) => Number(one.severity !== "error") - Number(other.severity !== "error"));
   return (
-    <section className="proof-part" aria-labelledby="proof-title">
-      <h2 id="proof-title">
+    <div className="proof-part">
+      <h2>
         {texts.proof} <span className="dim">{check && !check.draft ? texts.loops(loops.length) : ""}</span>
       </h2>
       {failed && <Failure error={failed} onRetry={() => store.getState().checkNow()} />}
@@ -42,8 +43,8 @@ function Loops() {
           <ProblemRow key={index} diagnostic={one} />
         ))}
       </ul>
-      {check && loops.length === 0 && problems.length === 0 && <p className="dim">{texts.noLoops}</p>}
-      {check?.draft && <p className="dim">{texts.later}</p>}
-    </section>
+      {check?.ok && loops.length === 0 && problems.length === 0 && <p className="dim">{texts.noLoops}</p>}
+      {check?.draft && <p className="dim">{isEmpty ? texts.nothingYet : texts.later}</p>}
+    </div>
   );
 }

@@ -1,10 +1,8 @@
 // What the fields show: what somebody has typed, else what the page suggests.
-import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
-import { call } from "../../../api/client";
-import type { TemplateList } from "../../../api/schema";
 import { useMessages } from "../../../i18n/messages";
+import { useTemplates } from "../../workflows/templates";
 import { useEditor } from "../store";
 import type { Given } from "./actions";
 import { messages } from "./messages";
@@ -32,6 +30,6 @@ function useTemplate() {
   const [query] = useSearchParams();
   const named = query.get("template");
   const saved = useEditor((values) => values.saved?.text);
-  const templates = useQuery({ queryKey: ["templates"], queryFn: () => call<TemplateList>("/templates"), staleTime: Infinity });
+  const templates = useTemplates();
   return templates.data?.templates.find((one) => one.name === named || one.text === saved);
 }
