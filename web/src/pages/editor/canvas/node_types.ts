@@ -1,10 +1,9 @@
 // The types of nodes that the server has, in the order and the groups of the palette.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { call } from "../../../api/client";
-import type { Catalog } from "../../../api/schema";
 import type { NodeItem } from "../../../document/model";
 import { useLanguage } from "../../../i18n/messages";
+import { descriptionsIn } from "../descriptions";
 
 export interface Port {
   name: string;
@@ -40,11 +39,7 @@ const place = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : OR
 
 export function useNodeTypes(): readonly NodeType[] {
   const language = useLanguage((state) => state.language);
-  const { data } = useQuery({
-    queryKey: ["node-types", language],
-    queryFn: () => call<Catalog>("/node-types", { query: { language } }),
-    staleTime: Infinity,
-  });
+  const { data } = useQuery(descriptionsIn(language));
   return useMemo(
     () =>
       Object.values((data?.node_types ?? {}) as unknown as Record<string, NodeType>).sort(

@@ -1,7 +1,7 @@
 // What the server says about the fields of a workflow.
 import { useQuery } from "@tanstack/react-query";
-import { call } from "../../../api/client";
-import { useLanguage, type Language } from "../../../i18n/messages";
+import { useLanguage } from "../../../i18n/messages";
+import { descriptionsIn } from "../descriptions";
 
 export interface FieldChoice {
   value: string;
@@ -80,11 +80,7 @@ export interface Catalogue {
 
 export function useCatalogue() {
   const language = useLanguage((state) => state.language);
-  return useQuery({
-    queryKey: ["node-types", language],
-    queryFn: () => call<Catalogue>("/node-types", { query: { language: language satisfies Language } }),
-    staleTime: Infinity,
-  });
+  return useQuery(descriptionsIn<Catalogue>(language));
 }
 
 /** The description of a type, also by one of its other names. */

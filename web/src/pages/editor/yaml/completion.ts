@@ -104,14 +104,19 @@ export function completionsAt(known: Known, text: string, offset: number): { fro
   return options.length > 0 ? { from, options } : null;
 }
 
-export function completionSource(known: () => Known) {
-  return (context: CompletionContext): CompletionResult | null => {
+/** Completions for what is known now; if the fields are still on their way, a moment later. */
+export function completionSource(known: () => Known, load: () => Promise<Fields>) {
+  const complete = (context: CompletionContext, now: Known): CompletionResult | null => {
     const text = context.state.doc.toString();
-    const found = completionsAt(known(), text, context.pos);
+    const found = completionsAt(now, text, context.pos);
     if (found === null) return null;
     const typed = text.slice(found.from, context.pos);
     // After a space behind a key, values are offered at once; keys need a letter, or to be asked for.
     if (!context.explicit && typed === "" && !/:\s$/.test(text.slice(0, context.pos))) return null;
     return { ...found, validFor: /^[\p{L}\p{N}_ -]*$/u };
+  };
+  return (context: CompletionContext) => {
+    const now = known();
+    return now.fields === null ? load().then((fields) => complete(context, { ...now, fields })) : complete(context, now);
   };
 }

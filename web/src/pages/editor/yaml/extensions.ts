@@ -31,6 +31,7 @@ import { phrasesIn } from "./phrases";
 import { openByClick, problemBoxes } from "./problems";
 import type { Fields } from "./schema";
 import { selectedLines } from "./selected";
+import { loadFields } from "./useFields";
 
 const language = new Compartment();
 const searching = new Compartment();
@@ -40,20 +41,23 @@ const parsing = new Compartment();
 /** The grammar of YAML, unless brackets are nested so deeply that its parser would exceed the stack. */
 function grammar(text: string): Extension {
   return [
-    parsing.of(grammarOf(tooDeepAt(text) >= 0)),
-    EditorState.transactionExtender.of((transaction) => {
-      if (!transaction.docChanged) return null;
-      const isDeep = tooDeepAt(transaction.newDoc.toString()) >= 0;
-      const wasDeep = parsing.get(transaction.startState) === NO_GRAMMAR;
-      return isDeep === wasDeep ? null : { effects: parsing.reconfigure(grammarOf(isDeep)) };
+    parsing.of(isDeep(text) ? NO_GRAMMAR : yaml()),
+    EditorState.transactionExtender.of(({ docChanged, newDoc, startState }) =>
+      docChanged && hasGrammar(startState) && isDeep(newDoc.toString()) ? { effects: parsing.reconfigure(NO_GRAMMAR) } : null,
+    ),
+    // Not with the change itself: CodeMirror hands the text before it to a new grammar.
+    EditorView.updateListener.of(({ docChanged, view }) => {
+      if (docChanged && !hasGrammar(view.state)) queueMicrotask(() => addGrammar(view));
     }),
   ];
 }
 
 const NO_GRAMMAR: Extension = [];
+const hasGrammar = (state: EditorState) => parsing.get(state) !== NO_GRAMMAR;
+const isDeep = (text: string) => tooDeepAt(text) >= 0;
 
-function grammarOf(isDeep: boolean): Extension {
-  return isDeep ? NO_GRAMMAR : yaml();
+function addGrammar(view: EditorView): void {
+  if (!hasGrammar(view.state) && !isDeep(view.state.doc.toString())) view.dispatch({ effects: parsing.reconfigure(yaml()) });
 }
 
 export function languageOf(now: Language): StateEffect<unknown> {
@@ -117,6 +121,7 @@ function selectsItems(store: EditorStore): Extension {
 
 export function extensionsOf(store: EditorStore, fields: () => Fields | null): Extension {
   const texts = () => messagesNow(messages);
+  const known = () => ({ fields: fields(), document: store.getState().document });
   const { isReadOnly, text } = store.getState();
   return [
     lineNumbers(),
@@ -141,7 +146,7 @@ export function extensionsOf(store: EditorStore, fields: () => Fields | null): E
     problemBoxes,
     openByClick,
     EditorView.editable.of(true),
-    autocompletion({ override: isReadOnly ? [] : [completionSource(() => ({ fields: fields(), document: store.getState().document }))] }),
+    autocompletion({ override: isReadOnly ? [] : [completionSource(known, loadFields)] }),
     hoverHelp(fields, { required: () => texts().required, standard: (value) => texts().standard(value) }),
     selectsItems(store),
     keymap.of([

@@ -1,17 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { call } from "../../../api/client";
-import type { Catalog } from "../../../api/schema";
+import { queryClient } from "../../../api/queries";
 import { useLanguage } from "../../../i18n/messages";
+import { descriptionsIn } from "../descriptions";
 import { fieldsIn, type Fields } from "./schema";
 
 /** The fields of all objects in the reader's language; null until they are loaded. */
 export function useFields(): Fields | null {
   const language = useLanguage((state) => state.language);
-  const { data } = useQuery({
-    queryKey: ["node-types", language],
-    queryFn: () => call<Catalog>("/node-types", { query: { language } }),
-    staleTime: Infinity,
-  });
+  const { data } = useQuery(descriptionsIn(language));
   return useMemo(() => (data ? fieldsIn(data) : null), [data]);
+}
+
+/** The same, as soon as they are loaded. */
+export async function loadFields(): Promise<Fields> {
+  return fieldsIn(await queryClient.ensureQueryData(descriptionsIn(useLanguage.getState().language)));
 }
