@@ -16,7 +16,7 @@ from roundel.journal.run_journal import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
 from roundel.kernel.facts import Fact, Started, Waited, encode_fact
-from roundel.kernel.step import SEMANTICS
+from roundel.plan.graph import SEMANTICS
 from roundel.workflow.message import Message
 
 T = TypeVar("T")

@@ -45,11 +45,11 @@ from roundel.kernel.facts import (
     secrets_of,
 )
 from roundel.kernel.state import Run
-from roundel.kernel.step import SEMANTICS, step
+from roundel.kernel.step import step
 from roundel.llm.script import Script
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
-from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
@@ -67,7 +67,7 @@ def pin(plan: Plan, script: Script | None = None, limits: LimitValues | None = N
     # Cached with the plan: a process that starts many runs of one workflow encodes it once.
     plan._encoded = plan._encoded or _encoded(plan.workflow)
     replies = secrets_of(plan).mask(script.text) if script is not None else ""
-    return Pinned(plan._encoded, SEMANTICS, dict(limits or {}), replies)
+    return Pinned(plan._encoded, plan.semantics, dict(limits or {}), replies)
 
 
 def _encoded(workflow: Workflow) -> str:
@@ -81,10 +81,10 @@ def _encoded(workflow: Workflow) -> str:
 
 def decode_pinned(pinned: Pinned, environment: Mapping[str, str] | None = None) -> Workflow:
     """The workflow of a run, with its secrets from the environment; StoreError if it cannot be read here."""
-    if pinned.semantics != SEMANTICS:
+    if not 0 <= pinned.semantics <= SEMANTICS:
         raise StoreError(
             f"the run follows version {pinned.semantics} of the semantics, and this version of roundel knows "
-            f"{SEMANTICS}; read it with the version that wrote it"
+            f"0 to {SEMANTICS}; read it with the version that wrote it"
         )
     try:
         return decode_workflow(pinned.workflow, TYPES, environment)
@@ -97,7 +97,7 @@ def decode_pinned(pinned: Pinned, environment: Mapping[str, str] | None = None) 
 
 def pinned_plan(pinned: Pinned) -> Plan:
     """The plan of a run, to read it: without secrets, files and code."""
-    return compile_workflow(decode_pinned(pinned))
+    return compile_workflow(decode_pinned(pinned), pinned.semantics)
 
 
 def available_secrets(pinned: Pinned) -> SecretMasker:
@@ -126,7 +126,7 @@ def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
     if source is not None and reloaded is not None:
         functions = {name: reloaded.functions.get(name) for name in workflow.functions}
         workflow = replace(workflow, functions=functions)
-    return compile_workflow(workflow)
+    return compile_workflow(workflow, pinned.semantics)
 
 
 def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) -> Workflow | None:
@@ -190,14 +190,14 @@ def changed_plan(
     if variables:
         source = _source_with_placeholders(original, source)
     if source is None:
-        return compile_workflow(_with_own_limits(decode_pinned(pinned), pinned, limits))
+        return compile_workflow(_with_own_limits(decode_pinned(pinned), pinned, limits), pinned.semantics)
     allowed = (*original.access.allowed, *resolve_folders(allow_paths))
     values = {**original.variables, **(variables or {})}
     loaded = load(source, values, allow_paths=allowed)
     for name in variables or ():
         _check_variable(name, source, loaded, allowed)
     limited = _with_own_limits(loaded, pinned, limits)
-    return compile_workflow(with_group(limited, original.memory.group_id))
+    return compile_workflow(with_group(limited, original.memory.group_id), pinned.semantics)
 
 
 def _with_own_limits(workflow: Workflow, pinned: Pinned, limits: LimitValues | None) -> Workflow:

@@ -268,6 +268,7 @@ def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -
         # A controller evaluates patterns and expressions only through this, so that a replay finds the
         # results.
         controller.decide = run.decisions.record_or_replay
+        controller.semantics = run.plan.semantics
         composite_run = CompositeRun(execution, controller, inputs, record)
         run.ready_queue.append((composite_run, BEGIN_COMPOSITE))
         return

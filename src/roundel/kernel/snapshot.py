@@ -563,12 +563,13 @@ class _Thawer:
         node = self._value(self._table[number][2]["node"])
         make = node.kind.controller if controller_field == "controller" else node.kind.conversation
         made = make(node.config)
+        if controller_field == "controller":
+            made.decide = self._decisions.record_or_replay
+            made.semantics = self._index.plan.semantics
         if set(saved) != set(_saved_fields(made)):
             raise SnapshotError(
                 f"it was made by another version: '{type(made).__name__}' stores other fields"
             )
-        if controller_field == "controller":
-            made.decide = self._decisions.record_or_replay
         for field, value in saved.items():
             setattr(made, field, self._value(value))
         return made

@@ -218,11 +218,6 @@ from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
 from roundel.workflow.message import Message
 
-SEMANTICS = 0
-"""The version of the meaning of a workflow; a stored run stays on the version that it was started with.
-It is 0 until the first release: until then any build may change the meaning, and may refuse runs of
-another build."""
-
 
 class IllegalFact(Exception):
     """A fact that contradicts the state of the run. The run has not been changed."""

@@ -35,6 +35,7 @@ from roundel.nodes.loop_strategies import (
     Predicate,
     UntilStrategy,
 )
+from roundel.plan.graph import SEMANTICS
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
 
@@ -51,6 +52,8 @@ class LoopController:
     decide: Decide = staticmethod(decide_live)
     """The kernel replaces it: whatever depends on CEL or patterns has to go through it, so that a replay
     reads the stored decision (kernel/facts.py)."""
+    semantics: int = SEMANTICS
+    """The kernel replaces it by that of the run."""
 
     def __init__(self, carry: bool, keeps_history: bool = False) -> None:
         self.carry = carry

@@ -11,6 +11,7 @@ from roundel.kernel.composite import CompositeAction
 from roundel.kernel.facts import Decide, Outcome, decide_live
 from roundel.kernel.state import Iteration
 from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.plan.graph import SEMANTICS
 from roundel.workflow.description import Description
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
@@ -24,6 +25,8 @@ class ParticipantController:
 
     decide: Decide = staticmethod(decide_live)
     """The kernel replaces it by one that stores the decision with the fact (kernel/facts.py)."""
+    semantics: int = SEMANTICS
+    """The kernel replaces it by that of the run."""
 
     def catches_failure(self, _iteration: Iteration) -> bool:
         return False

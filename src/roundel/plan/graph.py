@@ -36,6 +36,16 @@ from roundel.workflow.message import Role
 from roundel.workflow.node_type import ERROR_PORT, NodeType, explicit_ports
 from roundel.workflow.processor import MessageProcessor, compile_processor
 
+SEMANTICS = 1
+"""The version of the meaning of a workflow. A stored run keeps the version that it was started with, since
+its
+facts mean something only together with the rules of that version.
+
+    0   agents in loops see only what their queue holds; a debate hands on its last message, a vote its tally;
+        an array loop reads a list only from a message that is nothing else
+    1   agents in loops see the task, their own last output and what is new (`NodePlan.context`); a debate
+        hands on its last round, a vote what was voted on; an array loop finds a list inside of prose
+"""
 _MEANINGFUL = re.compile(r"[/\[\]#%]")
 
 
@@ -191,6 +201,8 @@ class Plan(Struct, eq=False):
     """The working time in seconds after which the breaker trips."""
     breakpoints: tuple[Breakpoint, ...] = ()
     """The breakpoints that every run begins with: those under `debug`, and nodes with `debug: true`."""
+    semantics: int = SEMANTICS
+    """The version of the rules that it follows."""
     draft: bool = False
     """It was compiled from a file with errors (workflow/graph_reader.py): it can be drawn, never run."""
     _encoded: str = ""
@@ -201,8 +213,9 @@ class Plan(Struct, eq=False):
         return self.graph.breaker
 
 
-def compile_workflow(workflow: Workflow) -> Plan:
-    """Compiles a workflow that the loader has checked."""
+def compile_workflow(workflow: Workflow, semantics: int = SEMANTICS) -> Plan:
+    """Compiles a workflow that the loader has checked. `semantics` is that of the run, for one that is
+    stored."""
     compiler = _Compiler(workflow)
     cap, breaker = workflow.limits.rounds or DEFAULT_MAX_ROUNDS, workflow.breaker or Breaker()
     graph = compiler.graph(workflow.graph, cap, breaker)
@@ -228,6 +241,7 @@ def compile_workflow(workflow: Workflow) -> Plan:
         limits_cost,
         time_limit,
         _breakpoints(workflow, compiler.graphs, sites),
+        semantics,
     )
 
 

@@ -68,6 +68,21 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         """The id of the node that sent it; empty for the input of the run."""
         return str((self.metadata or {}).get("source", ""))
 
+    @property
+    def is_notice(self) -> bool:
+        """Whether the engine wrote it."""
+        return bool((self.metadata or {}).get(NOTICE))
+
+
+NOTICE = "notice"
+"""The key in `metadata` of a message that the engine wrote itself, such as that a limit is reached. A model
+gets it in square brackets, so that nobody takes it for the words of a person or of another agent."""
+
+
+def notice(text: str, data: dict[str, Any] | None = None, role: Role = "user") -> Message:
+    """A message that the engine writes itself. One with the role `system` keeps it on edges."""
+    return Message(text, role, data, {NOTICE: True}, preserve_role=role == "system")
+
 
 def as_message(value: object, role: Role = "assistant") -> Message:
     """Converts what a Python function returned to a message: a message, a text, a mapping or any JSON
