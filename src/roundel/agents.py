@@ -180,7 +180,7 @@ class LoopAgent(Step):
         body: Runnable | Sequence[Runnable] | None = None,
         strategy: Any = None,
         *,
-        context: Literal["fresh", "carry"] = "fresh",
+        context: Literal["fresh", "carry", "task"] | None = None,
         max_parallel: int | None = None,
         executor: Any = None,
     ) -> None:
@@ -194,7 +194,8 @@ class LoopAgent(Step):
         body: Any = self.body.graph()
         if self.executor is not None:
             body = GraphOnExecutor(body, self.executor)
-        graph.node(self.name, "loop_agent", strategy=self.strategy, body=body, context=self.context)
+        config: dict[str, Any] = {} if self.context is None else {"context": self.context}
+        graph.node(self.name, "loop_agent", strategy=self.strategy, body=body, **config)
 
 
 def _single_body(name: str, body: Any) -> Step:

@@ -237,6 +237,11 @@ class _Sketch:
         window = _pick(self.dice, *WINDOWS)
         if window != 0:
             node["context_window"] = window
+        elif node["type"] == "agent" and _chance(self.dice, 40):
+            node["config"] = {
+                **node["config"],
+                "context": _pick(self.dice, "message", "task", "history", "history"),
+            }
         self.nodes.append(node)
         return str(node["id"])
 

@@ -66,6 +66,23 @@ class Counts:
         return other
 
 
+@dataclass
+class Seen:
+    """The task of a loop, and what each of its agents said last."""
+
+    task: list[Said]
+    own: dict[str, str | None] = field(default_factory=dict)
+
+    def by(self, name: str, queue: list[Said]) -> list[Said]:
+        own = self.own.get(name)
+        twice = texts_of(self.task) if name not in self.own else [own]
+        new = [said for said in queue if said[1] == "" or said[1] not in twice]
+        return [*self.task, *([("assistant", own)] if own is not None else []), *new]
+
+    def note(self, name: str, text: str) -> None:
+        self.own[name] = text if text.strip() else self.own.get(name)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where something is played: what addresses begin with, and how many calls each node has made."""
@@ -76,6 +93,8 @@ class Place:
     executions: list[Execution] = field(default_factory=list)
     runs: dict[str, int] = field(default_factory=dict)
     script: Script = field(default_factory=dict)
+    seen: Seen | None = None
+    """What agents see of the loop around; None outside of loops, and where a loop says what they get."""
 
     def run(self, name: str) -> None:
         self.runs[name] = self.runs.get(name, 0) + 1
@@ -93,8 +112,9 @@ class Place:
     def record(self, address: str, name: str, inputs: list[Said], outputs: list[str]) -> None:
         self.executions.append(Execution(address, name, tuple(inputs), tuple(outputs)))
 
-    def inside(self, prefix: str, stem: str, counts: Counts | None = None) -> Place:
-        return replace(self, prefix=prefix, stem=stem, counts=self.counts if counts is None else counts)
+    def inside(self, prefix: str, stem: str, counts: Counts | None = None, seen: Seen | None = None) -> Place:
+        counts = self.counts if counts is None else counts
+        return replace(self, prefix=prefix, stem=stem, counts=counts, seen=seen)
 
 
 Play = Callable[[Place, list[Said]], list[Said]]
@@ -160,7 +180,15 @@ class Maker:
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
             place.run(name)
-            return reply_text([place.say(name, inputs, inputs)])
+            if kind == "human":
+                return reply_text([place.say(name, inputs, inputs)])
+            inputs = place.seen.by(name, inputs) if place.seen is not None else inputs
+            text = place.say(name, inputs, inputs)
+            if not text.strip():  # no answer: asked once more
+                text = place.say(name, inputs, inputs)
+            if place.seen is not None:
+                place.seen.note(name, text)
+            return reply_text([text if text.strip() else ""])
 
         if kind == "agent" and self.tools and self.pick(True, True, False):
             return self.tool_user(name)
@@ -173,16 +201,21 @@ class Maker:
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
             place.run(name)
-            seen = list(inputs)
-            text = place.say(name, inputs, seen)
-            for number in range(1, limit + 1):
-                tools = wanted(text)
-                if not tools:
-                    break
-                seen += [
-                    ("tool", used) for used in use(place, inputs, tools, f"{place.stem}{name}[{number}]/")
-                ]
+            inputs = place.seen.by(name, inputs) if place.seen is not None else inputs
+            seen, number, again = list(inputs), 0, False
+            while True:
                 text = place.say(name, inputs, seen)
+                tools = wanted(text)
+                if tools and number < limit:
+                    number += 1
+                    at = f"{place.stem}{name}[{number}]/"
+                    seen += [("tool", used) for used in use(place, inputs, tools, at)]
+                elif text.strip() or again or number >= limit:
+                    break
+                else:
+                    again = True
+            if place.seen is not None:
+                place.seen.note(name, text)
             return reply_text([text if text.strip() else ""])  # no answer is an empty message
 
         def use(place: Place, inputs: list[Said], tools: list[str], at: str) -> list[str]:
@@ -373,6 +406,7 @@ class Maker:
         strategy = self.strategy(mode)
         width = strategy.get("max_parallel", 1)
         carry = width == 1 and self.pick(True, False, False)
+        sees = not carry and self.pick(True, False)
         # What is called off among rounds at the same time depends on who is quicker: no jump out of there,
         # and no failure that ends just some of them.
         catches = strategy.get("on_error", "stop") != "stop"
@@ -381,11 +415,13 @@ class Maker:
         self.at_once, self.caught = self.at_once + (width > 1), self.caught + catches
         body = self.body(depth - 1, jumps=not self.at_once)
         self.at_once, self.caught = self.at_once - (width > 1), self.caught - catches
-        config = {"strategy": strategy, "body": body.written, "context": "carry" if carry else "fresh"}
+        config = {"strategy": strategy, "body": body.written}
+        if carry or not sees:
+            config["context"] = "carry" if carry else "fresh"
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
             place.run(name)
-            return Loop(name, strategy, body.play, carry, place, inputs).played()
+            return Loop(name, strategy, body.play, carry, place, inputs, sees).played()
 
         return Piece({"id": name, "type": "loop_agent", "config": config}, play)
 
@@ -459,11 +495,14 @@ class Loop:
     carry: bool
     place: Place
     inputs: list[Said]
+    sees: bool = False
+    """Whether agents see the task, because the loop does not say what they get."""
     results: list[str | None] = field(default_factory=list)
 
     def played(self) -> list[Said]:
         self.last = self.inputs
         self.history = list(self.inputs)
+        self.seen = Seen(self.inputs)
         if self.strategy["mode"] == "array":
             return self.over_list()
         done, notice = 0, []
@@ -513,7 +552,9 @@ class Loop:
     def round(self, number: int, inputs: list[Said], counts: Counts) -> list[str]:
         at = f"{self.place.stem}{self.name}[{number}]"
         try:
-            return texts_of(self.body(self.place.inside(at + "/", at + ".", counts), inputs))
+            seen = self.seen if self.strategy["mode"] != "array" else Seen(inputs[-1:])
+            place = self.place.inside(at + "/", at + ".", counts, seen if self.sees else None)
+            return texts_of(self.body(place, inputs))
         except Jump as jump:
             if jump.kind == "break":
                 raise

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 DEFAULT_CAP = 100
@@ -81,6 +81,7 @@ class _Message:
     text: str
     preserve: bool = False  # the role survives delivery
     keep: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def _apply(queue: list[_Message], edge: _Edge, message: _Message) -> list[_Messa
         return queue
     own = "assistant" if edge.source == edge.target else "user"
     role = message.role if message.preserve else own
-    return [*queue, replace(message, role=role, keep=edge.keep_message)]
+    return [*queue, replace(message, role=role, keep=edge.keep_message, source=edge.source)]
 
 
 def _retained(inputs: list[_Message], window: int) -> list[_Message]:
@@ -313,6 +314,31 @@ def _retained(inputs: list[_Message], window: int) -> list[_Message]:
 def _remembered(output: _Message) -> _Message:
     """A node's own output as it stands in its own queue afterwards."""
     return replace(output, role="assistant", keep=False, preserve=False)
+
+
+# --- what agents see ---
+
+
+@dataclass
+class _Entry:
+    """One entry of a loop: its task, and what each agent said last, and got and said in all of its runs."""
+
+    task: list[_Message] = field(default_factory=list)
+    own: dict[str, list[_Message]] = field(default_factory=dict)
+    past: dict[str, list[_Message]] = field(default_factory=dict)
+
+
+def _composed(policy: str, entry: _Entry, node: str, queue: list[_Message]) -> list[_Message]:
+    """The task, what the agent said (or all that it got and said), and what is new to it."""
+    if policy == "message":
+        return queue
+    own, past = entry.own.get(node, []), entry.past.get(node)
+    said_or_got = own if policy == "task" else past or []
+    twice = {message.text for message in (entry.task if past is None else own)}
+    new = [message for message in queue if message.text == "" or message.text not in twice]
+    seen = {(message.source, message.text) for message in [*entry.task, *said_or_got]}
+    new = [message for message in new if not (message.keep and (message.source, message.text) in seen)]
+    return [*entry.task, *said_or_got, *new]
 
 
 # --- running ---
@@ -351,6 +377,8 @@ class _Run:
         self.calls: dict[str, int] = {}
         self.asked: dict[str, int] = {}
         self.here: tuple[str, str] = ("", "")
+        self.entries: list[_Entry] = []  # the loops around, the innermost last
+        self.entry_of_loop: str | None = None  # the node whose queue is the task of the innermost
         self.seen: list[_Message] = []  # what tools gave, as the model sees it in its next call
         self.loops: dict[str, int] = {}
         self.executions: list[Execution] = []
@@ -403,6 +431,14 @@ class _Run:
     def run_loop(self, unit: _Unit, entry: str, place: Place, path: str) -> set[str]:
         plan = _make_plan(self.order, self.edges, unit.members, entry, self.fixed)
         self.reset_counters(plan)
+        self.entries.append(_Entry())
+        exits = self.run_rounds(plan, entry, place, path)
+        self.entries.pop()
+        if exits:
+            self.marks -= unit.members
+        return exits
+
+    def run_rounds(self, plan: _Plan, entry: str, place: Place, path: str) -> set[str]:
         number = 0
         while entry in self.marks:
             number += 1
@@ -411,9 +447,10 @@ class _Run:
             self.loops[entry] = self.loops.get(entry, 0) + 1
             own = f"{_label(entry)}[{number}]"
             here = f"{path}.{own}" if path else own
+            if number == 1:
+                self.entry_of_loop = entry
             exits = self.run_scope(plan, place, here, number)
             if exits:
-                self.marks -= unit.members
                 return exits
         return set()
 
@@ -425,7 +462,10 @@ class _Run:
 
     def run_node(self, node: str, place: Place, path: str) -> set[str]:
         self.marks.discard(node)
-        inputs = self.take(node, place)
+        queue = self.take(node, place)
+        if self.entry_of_loop == node:
+            self.entries[-1].task, self.entry_of_loop = queue, None
+        inputs = self.compose(node, queue)
         label = _label(node)
         address = f"{path}/{label}" if path else label
         self.here, self.seen = (address, f"{path}.{label}[" if path else f"{label}["), []
@@ -434,12 +474,36 @@ class _Run:
             outputs = self.actions[self.nodes[node]["type"]](node, inputs)
         except _Failed as failure:
             self.record(address, node, inputs + self.seen, [_Message("assistant", failure.text)])
-            self.remember(node, inputs, [])
+            self.remember(node, queue, [])
             return self.handle(node, place, failure.error)
         self.reply_text[node] += [message.text for message in outputs]
         self.record(address, node, inputs + self.seen, outputs)
-        self.remember(node, inputs, outputs)
+        self.remember(node, queue, outputs)
+        self.learn(node, inputs, outputs)
         return self.deliver(node, place, outputs, None)
+
+    def compose(self, node: str, queue: list[_Message]) -> list[_Message]:
+        if self.policy(node) == "message" or not self.entries:
+            return queue
+        return _composed(self.policy(node), self.entries[-1], node, queue)
+
+    def learn(self, node: str, inputs: list[_Message], outputs: list[_Message]) -> None:
+        if not self.entries or self.policy(node) == "message":
+            return
+        entry = self.entries[-1]
+        said = [_Message("assistant", one.text, source=node) for one in outputs if one.text.strip()]
+        entry.past[node] = [*inputs[len(entry.task) :], *said]
+        entry.own[node] = said or entry.own.get(node, [])
+
+    def policy(self, node: str) -> str:
+        """What the file says of an agent, else what follows from its edges."""
+        if self.nodes[node]["type"] != "agent":
+            return "message"
+        if "context" in self.config(node):
+            return str(self.config(node)["context"])
+        into = [edge for edge in self.edges if edge.target == node]
+        keeps = any(edge.keep_message or edge.source == node for edge in into)
+        return "message" if keeps or "context_window" in self.nodes[node] else "task"
 
     def handle(self, node: str, place: Place, text: str) -> set[str]:
         """A failure on the edges for failures; if none of them triggers anything, the run fails."""
@@ -456,6 +520,9 @@ class _Run:
         for delivery in sorted(self.waiting[node], key=lambda delivery: delivery.key):
             if _may_see(place, delivery.place):
                 queue = _apply(queue, delivery.edge, delivery.message)
+                if delivery.edge.clear_context and self.entries:
+                    self.entries[-1].own.pop(node, None)
+                    self.entries[-1].past.pop(node, None)
             else:
                 later.append(delivery)
         self.waiting[node] = later
@@ -510,21 +577,24 @@ class _Run:
     def agent(self, node: str, inputs: list[_Message]) -> list[_Message]:
         config = self.config(node)
         limit = config.get("max_tool_calls", 10) if config.get("tools") else 0
-        text = self.reply(node, inputs)
-        for number in range(1, limit + 1):
-            if not wanted(text):
-                break
-            address, stem = self.here
-            self.record(address, node, inputs + self.seen, [_Message("assistant", text)])
-            self.seen += self.tools(node, inputs, wanted(text), f"{stem}{number}]/")
+        rounds, again = 0, False
+        while True:
             text = self.reply(node, inputs)
-            if number == limit and wanted(text) and config.get("on_limit", "answer") != "answer":
+            address, stem = self.here
+            if wanted(text) and rounds < limit:
+                rounds += 1
+                self.record(address, node, inputs + self.seen, [_Message("assistant", text)])
+                self.seen += self.tools(node, inputs, wanted(text), f"{stem}{rounds}]/")
+            elif wanted(text) and rounds and config.get("on_limit", "answer") != "answer":
                 if config["on_limit"] == "suspend":
                     raise _Stopped("suspended_locked")
                 error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
                 raise _Failed(text, error)
-        no_answer = config.get("tools") and not text.strip()
-        return [_Message("assistant", "" if no_answer else text)]
+            elif text.strip() or again or (config.get("tools") and rounds >= limit):
+                return [_Message("assistant", text if text.strip() else "")]
+            else:  # no answer: asked once more
+                self.record(address, node, inputs + self.seen, [_Message("assistant", text)])
+                again = True
 
     def may_fail(self, node: str) -> None:
         if node in self.script:

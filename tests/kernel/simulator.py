@@ -121,6 +121,11 @@ class Simulator:
         if not speaks and node.id in self.script and self._next(command).startswith(FAILS):
             self._keep(command, _pairs(command), self._next(command))
             return Failed(command.address, self._next(command).removeprefix(FAILS), self.now())
+        if isinstance(command, Call) and node.kind.speaks and not self._next(command).strip():
+            # As an agent does whose model gave no answer: its conversation decides what follows.
+            self._keep(command, _pairs(command), self._next(command))
+            state = {"reply": {"text": self._next(command)}, "related": ""}
+            return Finished(command.address, Outcome(state=state), self.now())
         if speaks:
             text = self.reply_text(node.id, command.ordinal, command.inputs)
             outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))

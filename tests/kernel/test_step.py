@@ -15,7 +15,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.message import Message
 from tests.kernel.graphs import case, case_with_failures, scripts, texts, workflows
-from tests.kernel.reference import FAILS, interpret
+from tests.kernel.reference import FAILS, Execution, interpret
 from tests.kernel.simulator import Simulator, plan_of
 
 Case = tuple[dict[str, Any], str, dict[str, list[str]]]
@@ -86,6 +86,13 @@ def test_trace_does_not_depend_on_completion_order(made: Case, one: int, other: 
         assert first.state.summary() == second.state.summary()
 
 
+def _by_address(executions: list[Execution]) -> dict[str, list[Execution]]:
+    found: dict[str, list[Execution]] = {}
+    for execution in executions:
+        found.setdefault(execution.address, []).append(execution)
+    return found
+
+
 @settings(max_examples=400, deadline=None)
 @given(cases, seeds, st.floats(0, 1))
 def test_resuming_any_journal_prefix_gives_the_same_result(made: Case, order: int, where: float) -> None:
@@ -97,9 +104,9 @@ def test_resuming_any_journal_prefix_gives_the_same_result(made: Case, order: in
     assert_same_end(resumed.state.status, whole.state.status)
     if whole.state.status == "completed":
         assert resumed.state.summary() == whole.state.summary()
-        addresses = {execution.address for execution in resumed.executions}
-        again = [execution for execution in whole.trace() if execution.address in addresses]
-        assert resumed.trace() == again
+        # An agent may have been called twice at its address, and only the second call be missing.
+        for address, later in _by_address(resumed.trace()).items():
+            assert _by_address(whole.trace())[address][-len(later) :] == later
         # What had finished before the cut is not done again.
         assert len(resumed.executions) == len(whole.executions) - (cut - 1)
 

@@ -188,7 +188,7 @@ def _estimate(run: Run) -> float:
 def expected_usage(plan: Plan) -> tuple[int, float]:
     """Model calls and tokens per call: the forecast's worst case of calls if bounded, else the typical
     one."""
-    predicted = forecast(plan)
+    predicted = forecast(plan, spare=False)
     calls = predicted.model_calls
     typical = max(1, calls.typical)
     bounded = calls.worst is not None and calls.worst <= MOST_CALLS

@@ -18,6 +18,19 @@ from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 
+class CallContext(Struct, frozen=True, omit_defaults=True):
+    """How the input of an agent was composed (context.py)."""
+
+    task: str = ""
+    """The text of the task: of the innermost loop, or of the graph."""
+    previous: str = ""
+    """The agent's last answer in this loop."""
+    new: int = 0
+    """How many of the last messages of the input are new."""
+    head: int = 0
+    """How many of the first messages are the task."""
+
+
 class Call(Struct, frozen=True, gc=False, tag="call"):
     """Run the behaviour of a node; answered by Finished or Failed."""
 
@@ -29,6 +42,8 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
     """The number of earlier calls of this node in this run."""
     round: int
     """The round of the innermost loop around the node; 0 outside of any loop."""
+    context: CallContext | None = None
+    """None if the input is the queue of the node."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):
@@ -96,6 +111,8 @@ def decode_command(body: bytes, plan: Plan) -> Command:
     if not isinstance(command, Call):
         return command
     node = plan.sites[command.site]
-    # The calls of a tool loop or a composite node carry a request in `state`, not the state of the node.
-    kind = node.kind.request if node.has_tool_loop or node.bodies else node.kind.state
+    # The calls of a conversation or a composite node carry a request in `state`, not the state of the node.
+    kind = node.kind.state if node.kind.request is None else node.kind.request
+    if command.state is None:
+        return command
     return replace(command, state=typed(kind, command.state))

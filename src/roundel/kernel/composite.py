@@ -79,6 +79,8 @@ class Controller(Protocol):
     decide: Decide
     """Set by the kernel. Everything that depends on patterns, CEL or Unicode tables goes through it
     (facts.py)."""
+    has_independent_rounds: bool
+    """Whether each round has a task of its own."""
     semantics: int
     """Set by the kernel: the version of the rules that the run follows (plan/graph.py)."""
 

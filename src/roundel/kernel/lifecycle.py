@@ -42,11 +42,12 @@ from roundel.kernel.cancellation import (
 )
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
+from roundel.kernel.context import compose, forget, remember
 from roundel.kernel.debugging import innermost_round, loop_ended, loop_path
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
-from roundel.kernel.queue import Delivery, admit, retain
+from roundel.kernel.queue import Arrival, Delivery, admit, retain
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     BODY_ENDED_EARLY,
@@ -123,7 +124,11 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
     if arrivals:
         before = (*activation.key, unit.layer, unit.position) if node.has_data_input else None
         instance.arrivals[index] = admit(queue, arrivals, before)
+        if node.context is not None and _is_cleared(arrivals, instance.arrivals[index]):
+            forget(run, activation, node)
     inputs = tuple(queue)
+    if index == activation.scope.entry and activation.round == 1:
+        activation.task = inputs
     # The note of an unlock goes to the first node that can read it: one with a model.
     if run.note is not None and node.kind.speaks:
         inputs, run.note = (*inputs, run.note), None
@@ -136,6 +141,11 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
         run_parts(run, expand(run, Execution(activation, unit, node, address), inputs))
     else:
         launch(run, activation, unit, node, address, inputs)
+
+
+def _is_cleared(arrivals: list[Arrival], late: list[Arrival]) -> bool:
+    """Whether one of the arrivals that were admitted came over an edge that clears the context."""
+    return any(arrival[1].clear for arrival in arrivals if arrival not in late)
 
 
 def launch(
@@ -172,9 +182,14 @@ def launch(
     if node.bodies:
         _begin_bodies(run, Execution(activation, unit, node, address, None, part, intercept), inputs)
         return
+    context = None
+    if node.context is not None:
+        inputs, context = compose(run, activation, node, inputs, part)
     # By way of the queue, so that a lock or pause holds back its first call like any other.
     if node.has_tool_loop:
-        execution = Execution(activation, unit, node, address, None, part, intercept)
+        execution = Execution(
+            activation, unit, node, address, None, part, intercept, context=context, given=inputs
+        )
         run.ready_queue.append(
             (ToolLoop(execution, node.kind.conversation(node.config), inputs, ordinal), START_CALLS)
         )
@@ -184,8 +199,10 @@ def launch(
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
-    run.calls[address] = execution = Execution(activation, unit, node, address, command, part, intercept)
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context)
+    run.calls[address] = execution = Execution(
+        activation, unit, node, address, command, part, intercept, context=context, given=inputs
+    )
     run.commands.append(command)
     if run.budgeted and node.kind.speaks:
         reserve(run, execution, model_call(run, node))
@@ -294,6 +311,7 @@ def _loop_id(execution: Execution) -> str:
 
 def deliver_input(instance: GraphInstance, messages: tuple[Message, ...]) -> None:
     """Queues the input of a graph at each of its start nodes, and marks them."""
+    instance.input = messages
     for node in instance.plan.start:
         instance.queues[node].extend(messages)
         instance.marks[node] = 1
@@ -376,6 +394,8 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
             fail(run, execution, str(error), "Validation")
             return
         execution.activation.instance.memory[node.index] = state
+    if execution.context is not None:
+        remember(run, execution, outcome.messages)
     _emit_completed(run, execution, outcome)
     if outcome.jump:
         if not _leaves_by_port(execution, outcome):

@@ -80,7 +80,7 @@ def _call_again(run: Run, failure: Failure) -> None:
 
 
 def _next_ordinal(execution: Execution, ordinal: int) -> int:
-    if isinstance(execution.owner, ToolLoop) and not execution.loop_call.label:
+    if isinstance(execution.owner, ToolLoop) and not (execution.loop_call.label or execution.loop_call.aside):
         return next_ordinal(execution.owner)
     if execution.owner is not None:  # a tool, or a question of a composite node: no script answers these
         return ordinal

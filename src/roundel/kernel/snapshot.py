@@ -561,8 +561,10 @@ class _Thawer:
         """
         number = execution[1]
         node = self._value(self._table[number][2]["node"])
-        make = node.kind.controller if controller_field == "controller" else node.kind.conversation
-        made = make(node.config)
+        if controller_field == "controller":
+            made = node.kind.controller(node.config)
+        else:
+            made = node.kind.conversation(node.config) or node.kind.follow_up(node.config)
         if controller_field == "controller":
             made.decide = self._decisions.record_or_replay
             made.semantics = self._index.plan.semantics

@@ -32,7 +32,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.kernel.budget import Budget, LargestCall
-from roundel.kernel.commands import Command, Intercept
+from roundel.kernel.commands import CallContext, Command, Intercept
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import Decisions, EdgeResult, InterceptPoints, Outcome, failure_data
@@ -126,6 +126,7 @@ class GraphInstance:
         "composite_run",
         "fired",
         "histories",
+        "input",
         "iteration",
         "marks",
         "memory",
@@ -141,6 +142,8 @@ class GraphInstance:
         count = len(plan.nodes)
         self.plan = plan
         self.prefix = prefix
+        self.input: tuple[Message, ...] = ()
+        """What its start nodes got."""
         self.stem = prefix
         """The prefix of the addresses of its loops."""
         self.caller = caller
@@ -162,6 +165,15 @@ class GraphInstance:
         self.budgets: dict[str, Any] = {}
         """The budgets of its graph, loops and nodes, created when the first node draws on them."""
         self.outputs: dict[int, tuple[Message, ...]] = {}
+
+
+class AgentMemory(Struct, frozen=True):
+    """What an agent remembers of one entry of its loop (context.py)."""
+
+    own: tuple[Message, ...] = ()
+    """Its last output, in the role `assistant`."""
+    history: tuple[Message, ...] = ()
+    """What it got and said in all earlier runs, without the task; only with the policy `history`."""
 
 
 class LoopSummary:
@@ -202,6 +214,7 @@ class Activation:
         "instance",
         "left",
         "loop_round",
+        "memories",
         "name",
         "parent",
         "prefix",
@@ -210,6 +223,7 @@ class Activation:
         "run",
         "scope",
         "stem",
+        "task",
         "unit",
         "waits",
     )
@@ -245,6 +259,10 @@ class Activation:
         """Cache: the budgets that each node draws on, by node."""
         self.base: Key = ()
         self.name = ""
+        self.task: tuple[Message, ...] = ()
+        """What the entry of the loop took in round 1."""
+        self.memories: dict[int, AgentMemory] = {}
+        """What the agents of the loop remember, by node."""
         self.prefix = instance.prefix
         self.stem = ""
         if parent is not None and unit is not None and scope.entry is not None:
@@ -322,6 +340,10 @@ class Execution(Struct):
     """The amounts that it has reserved in the budgets around it."""
     failure: Failure | None = None
     """The failure that it may handle, while functions of users decide about its error edges."""
+    context: CallContext | None = None
+    """How its input was composed, for an agent that sees more than its queue."""
+    given: tuple[Message, ...] = ()
+    """That input."""
 
 
 class EdgeWalk(Struct, frozen=True):
@@ -431,6 +453,7 @@ class CompositeRun:
         "history",
         "in_flight",
         "inputs",
+        "memories",
         "pending",
         "question",
         "record",
@@ -447,6 +470,8 @@ class CompositeRun:
         self.inputs = inputs
         self.record = record
         self.history = LoopHistory()
+        self.memories: dict[int, AgentMemory] = {}
+        """What the agents of its body remember, by node."""
         self.round = 0
         self.pending: list[Iteration] = []
         self.question: Any = None
@@ -487,6 +512,10 @@ class ToolLoop:
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
         self.stopped_round = 0
         """The last round of tools that a debugger could stop before (debugging.py)."""
+
+    def set_inputs(self, inputs: tuple[Message, ...]) -> None:
+        """Replaces the input of all calls that follow: a person has edited it, or it was compacted."""
+        self.inputs = self.execution.given = inputs
 
 
 class Lock(Struct, frozen=True):
@@ -617,6 +646,7 @@ class Run:
         "lock",
         "lock_budget",
         "loops",
+        "memories",
         "note",
         "ordinals",
         "output",
@@ -652,12 +682,11 @@ class Run:
         """Some graph was cancelled, so queue entries have to be checked for that."""
         self.debug: DebugState | None = None
         """The breakpoints and steps of a run that somebody debugs."""
-        self.since = self.until = 0.0
-        self.stamp = _BEGINNING
+        self.since, self.until, self.stamp = 0.0, 0.0, _BEGINNING
         self.seq = self.revision = 0
         """The number of the last event; and how often the run was retried with another workflow, of which
         its plan is the last one."""
-        self.guard_stats = GuardStats()
+        self.guard_stats, self.decisions = GuardStats(), Decisions()
         self.lock_budget: Budget | None = None
         """The budget whose limit locked the run, if a budget did."""
         self.started_at = 0.0
@@ -677,6 +706,8 @@ class Run:
         self.unfinished: list[Failure] = []
         """What failed with the run, or was cancelled with it; a retry starts it again."""
         self.loops: dict[str, LoopSummary] = {}
+        self.memories: dict[int, AgentMemory] = {}
+        """What agents outside of loops remember, by site."""
         self.ordinals = [0] * len(plan.sites)
         """The number of calls of each node, by site; parts that run in parallel count separately."""
         self.question_counts: dict[tuple[str, int, str], int] = {}
@@ -699,7 +730,6 @@ class Run:
         self.fast_path = True
         """There is no error, lock, pause, cancelled graph or breakpoint, so queue entries need no further
         checks."""
-        self.decisions = Decisions()
         self.commands: list[Command] = []
         self.events: list[Event] = []
 

@@ -210,7 +210,14 @@ from roundel.kernel.state import (
     Run,
     ToolLoop,
 )
-from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_expiry, on_person_answer, on_result
+from roundel.kernel.tool_loop import (
+    advance_tool_loop,
+    continue_as_conversation,
+    on_call_failed,
+    on_expiry,
+    on_person_answer,
+    on_result,
+)
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
 from roundel.kernel.usage import check_budget
 from roundel.kernel.walk import EdgeError
@@ -322,7 +329,10 @@ def _finished(run: Run, fact: Finished) -> None:
         release(run, execution)
     owner = execution.owner
     if owner is None:
-        complete(run, execution, fact.outcome)
+        if fact.outcome.state is not None and execution.node.has_follow_up:
+            continue_as_conversation(run, execution, fact.outcome)
+        else:
+            complete(run, execution, fact.outcome)
     elif owner.__class__ is ToolLoop:
         on_result(run, execution, fact.outcome)
     else:
@@ -627,9 +637,10 @@ def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
     A composite node has none to update: the question to its behaviour has inputs of its own.
     """
     if execution.owner is None:
+        execution.given = inputs
         update_intercept_inputs(execution, inputs)
     elif isinstance(execution.owner, ToolLoop):
-        execution.owner.inputs = inputs
+        execution.owner.set_inputs(inputs)
         update_intercept_inputs(execution.owner.execution, inputs)
 
 

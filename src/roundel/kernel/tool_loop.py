@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
@@ -52,6 +53,10 @@ class ToolLoopCall(Struct, frozen=True):
     """The subject of the question; questions with the same subject are numbered."""
     timeout: float | None = None
     """The seconds that the person has to answer; None is for ever."""
+    aside: str = ""
+    """The last part of the address of a call beside those of the model: `…/context`."""
+    calls_model: bool = True
+    """Whether a call without a label needs room for a call of the model."""
 
 
 _REDACTED: dict[str, Any] = {"arguments": {}, "result": ""}
@@ -74,6 +79,8 @@ class ToolLoopAction(Struct, frozen=True):
     """Fails the node, if not empty."""
     error_type: str = ""
     """The kind of that failure; if it is empty, that of the call that failed."""
+    inputs: tuple[Message, ...] | None = None
+    """The input of the calls that follow; None leaves it unchanged."""
     error_answer: str | None = None
     """A text for the node to say instead of failing; the `data` of the message describes the failure."""
 
@@ -98,7 +105,7 @@ class Conversation(Protocol):
 
     def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction: ...
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction: ...
-    def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction: ...
+    def on_failure(self, loop_call: ToolLoopCall, error: str, error_type: str = "") -> ToolLoopAction: ...
     def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction: ...
     def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction: ...
     def on_unlock(self) -> ToolLoopAction: ...
@@ -132,7 +139,7 @@ def _fit_budget(run: Run, tool_loop: ToolLoop, loop_calls: list[ToolLoopCall]) -
     whole = tool_loop.execution
     tools = sum(1 for loop_call in loop_calls if loop_call.label and loop_call.person_prompt is None)
     wanted = {"tool_calls": tools} if tools else {}
-    if any(not loop_call.label for loop_call in loop_calls):
+    if any(not loop_call.label and loop_call.calls_model for loop_call in loop_calls):
         wanted |= model_call(run, whole.node)
     return fits_budget(run, whole.activation, whole.node, whole.address, wanted)
 
@@ -146,12 +153,34 @@ def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
         # Results of tools are what the breaker sees as progress from outside; the model's own replies
         # are not.
         record_result(execution, tool_loop.conversation.result(outcome))
+    if loop_call.aside and outcome.usage is not None:
+        key = _count_key(tool_loop, loop_call)
+        run.question_counts[key] = run.question_counts.get(key, 0) + 1
     _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome), execution)
+
+
+def continue_as_conversation(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """Continues a node that usually makes one call, and whose outcome has a `state`: the model gave no
+    answer, and the node's conversation decides what follows. From here on it is like any other
+    conversation."""
+    node, call = execution.node, execution.command
+    assert isinstance(call, Call)
+    whole = replace(execution, command=None, reserved=None)
+    tool_loop = ToolLoop(whole, node.kind.follow_up(node.config), call.inputs, call.ordinal)
+    tool_loop.calls = 1
+    (first,) = tool_loop.conversation.begin(call.inputs).loop_calls
+    on_result(run, replace(execution, owner=tool_loop, loop_call=first), outcome)
 
 
 def on_call_failed(run: Run, execution: Execution, fact: Failed) -> None:
     tool_loop, loop_call = _owner_of(execution)
-    _apply(run, tool_loop, tool_loop.conversation.on_failure(loop_call, fact.error), execution, fact)
+    _apply(
+        run,
+        tool_loop,
+        tool_loop.conversation.on_failure(loop_call, fact.error, fact.error_type),
+        execution,
+        fact,
+    )
 
 
 def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
@@ -182,10 +211,9 @@ def _apply(
     makes that call again and nothing before it: the conversation is as it was when the call was made."""
     execution = tool_loop.execution
     node, address = execution.node, execution.address
-    for name, data, loop_call in action.events:
-        if not node.logs_output:
-            data = {**data, **{field: nothing for field, nothing in _REDACTED.items() if field in data}}
-        run.emit(name, node.id, _address(tool_loop, loop_call) if loop_call else address, data)
+    if action.inputs is not None:
+        tool_loop.set_inputs(action.inputs)
+    _emit_events(run, tool_loop, action)
     if action.reached is not None:
         what, limit = action.reached
         run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
@@ -215,6 +243,15 @@ def _apply(
             complete(run, execution, action.outcome)
 
 
+def _emit_events(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
+    node = tool_loop.execution.node
+    for name, data, loop_call in action.events:
+        if not node.logs_output:
+            data = {**data, **{field: nothing for field, nothing in _REDACTED.items() if field in data}}
+        address = _address(tool_loop, loop_call) if loop_call else tool_loop.execution.address
+        run.emit(name, node.id, address, data)
+
+
 def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
     """Sends one call to the host, to a tool, the model or a person."""
     whole = tool_loop.execution
@@ -231,15 +268,25 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
         )
         emit_question(run, node, command)
     else:
-        ordinal = 0 if loop_call.label else next_ordinal(tool_loop)
+        ordinal = _ordinal(run, tool_loop, loop_call)
         round_ = whole.activation.loop_round
-        command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_)
+        command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_, whole.context)
     run.calls[address] = execution = Execution(
         whole.activation, whole.unit, node, address, command, whole.part, owner=tool_loop, loop_call=loop_call
     )
     run.commands.append(command)
-    if run.budgeted and loop_call.person_prompt is None:
+    if run.budgeted and loop_call.person_prompt is None and (loop_call.label or loop_call.calls_model):
         reserve(run, execution, {"tool_calls": 1} if loop_call.label else model_call(run, node))
+
+
+def _ordinal(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> int:
+    """The ordinal of a call: of the model calls of the node, or of those beside them that called a model."""
+    if loop_call.label:
+        return 0
+    if not loop_call.aside:
+        return next_ordinal(tool_loop)
+    _, first = _parallel_scope(tool_loop.execution)
+    return first + run.question_counts.get(_count_key(tool_loop, loop_call), 0)
 
 
 def next_ordinal(tool_loop: ToolLoop) -> int:
@@ -263,11 +310,18 @@ def _question_number(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> 
     What runs in parallel counts for itself, starting at its own number, so that the number does not
     depend on timing.
     """
-    where, first = _parallel_scope(tool_loop.execution)
-    key = (where, tool_loop.execution.node.site, loop_call.subject)
+    _, first = _parallel_scope(tool_loop.execution)
+    key = _count_key(tool_loop, loop_call)
     number = run.question_counts.get(key, 0)
     run.question_counts[key] = number + 1
     return first + number
+
+
+def _count_key(tool_loop: ToolLoop, loop_call: ToolLoopCall) -> tuple[str, int, str]:
+    """Where calls of one kind are counted. A tool can have any name, but none with a slash."""
+    where, _ = _parallel_scope(tool_loop.execution)
+    subject = f"/{loop_call.aside}" if loop_call.aside else loop_call.subject
+    return where, tool_loop.execution.node.site, subject
 
 
 def _parallel_scope(execution: Execution) -> tuple[str, int]:
@@ -284,6 +338,8 @@ def _parallel_scope(execution: Execution) -> tuple[str, int]:
 
 
 def _address(tool_loop: ToolLoop, loop_call: ToolLoopCall) -> str:
+    if loop_call.aside:
+        return f"{tool_loop.execution.address}/{loop_call.aside}"
     return (
         f"{tool_loop.stem}{loop_call.round}]/{loop_call.label}"
         if loop_call.label

@@ -126,11 +126,14 @@ class Script:
         """The text of a script file with the same content."""
         return msgspec.json.encode(self._lines).decode()
 
-    def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> ScriptLine | None:
+    def line(
+        self, node_id: str, ordinal: int, address: str = "", call: int = 0, optional: bool = False
+    ) -> ScriptLine | None:
+        """The reply to a call; None if there is none. Replies for every node answer no optional calls."""
         by_address = self._by_address.get((node_id, address, call))
         if by_address is not None:
             return by_address
-        lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
+        lines = self._lines.get(node_id) or (None if optional else self._lines.get(EVERY_NODE))
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
     @property
@@ -223,9 +226,11 @@ class ScriptedModel:
         self._price = price
 
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
-        line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
+        optional = request.unscripted is not None
+        line = self._script.line(request.node_id, request.ordinal, request.address, request.call, optional)
         if line is None:
-            return self._priced(Reply(request.messages[-1].text if request.messages else ""))
+            echo = request.messages[-1].text if request.messages else ""
+            return self._priced(Reply(echo if request.unscripted is None else request.unscripted))
         if line.stream and line.text and say is not None:
             await _stream(line, say)
         elif line.delay:

@@ -1,8 +1,9 @@
 """`agent`: a model answers, with tools if the agent has any.
 
-An agent whose single model call is enough runs as one `Call`. All others run as a conversation, whose
-calls `agent_conversation.py` decides in the kernel; this module executes each of them. So the decisions
-are pure and replayed, and the effects (model, tools, memory, validation) are facts.
+An agent whose single model call is enough runs as one `Call`; if its model gives no answer, it continues as
+a conversation. All others run as a conversation from the beginning. `agent_conversation.py` decides the
+calls of a conversation in the kernel; this module executes each of them. So the decisions are pure and
+replayed, and the effects (model, tools, memory, validation, compaction) are facts.
 """
 
 from __future__ import annotations
@@ -16,11 +17,32 @@ import msgspec
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage, failure_data
 from roundel.nodes.agent_config import Config, MemoryStage, examine
-from roundel.nodes.agent_conversation import REFLECTION, AgentConversation, ModelCall, ToolUse
+from roundel.nodes.agent_conversation import (
+    CONTEXT,
+    REFLECTION,
+    AgentConversation,
+    ContextCheck,
+    ModelCall,
+    ToolUse,
+    has_answer,
+)
 from roundel.nodes.agent_models import agent_endpoints, unpriced_models
-from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
+from roundel.nodes.compaction import (
+    SUMMARY_ROLE,
+    Compacted,
+    Units,
+    message_tokens,
+    plan_compaction,
+    summary_text,
+    text_tokens,
+    tool_tokens,
+    transcript,
+)
+from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories, read_variables
 from roundel.nodes.services import (
     Behaviour,
+    Model,
+    NodeError,
     RecalledMemories,
     Reply,
     Request,
@@ -33,7 +55,7 @@ from roundel.nodes.structured_output import parse_answer
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import DEFAULT_PROFILE
-from roundel.workflow.node_type import EXIT_PORT, Calls, NodeType
+from roundel.workflow.node_type import EXIT_PORT, AgentView, Calls, NodeType
 
 TYPICAL_TOOL_ROUNDS = 2
 """Rounds of tools, with one call each, that a forecast assumes as the usual case."""
@@ -62,13 +84,15 @@ class _AgentBehaviour:
         self._params = config.provider_params
         self._template = Template(config.prompt) if config.prompt else None
         self._flatten = config.input_mode == "prompt"
-        self._uses_tool_loop = config.uses_tool_loop
+        self._summarizer = _summarizer(node, services)
 
     def behave(self, call: Call) -> Awaitable[Outcome]:
-        if not self._uses_tool_loop:
+        if call.state is None:
             return self._answer_once(call)
         if isinstance(call.state, ToolUse):
             return self._call_tool(call, call.state.request)
+        if isinstance(call.state, ContextCheck):
+            return self._check_context(call, call.state)
         return self._run_model_call(call, call.state)
 
     # The fast path, for agents without tools, schema and reflection: one call, and no conversation.
@@ -79,7 +103,15 @@ class _AgentBehaviour:
             build_messages(call, self._template, self._flatten), related.text, self._flatten
         )
         config = self._config
-        request = Request(self._node.id, call.address, call.ordinal, messages, config.role, self._params)
+        request = Request(
+            self._node.id,
+            call.address,
+            call.ordinal,
+            messages,
+            config.role,
+            self._params,
+            speakers=self._names_speakers,
+        )
         try:
             reply = await self._call_model(request)
         except Exception as error:
@@ -91,8 +123,11 @@ class _AgentBehaviour:
             data = failure_data(str(error), kind, self._node.id, call.address, attempts)
             error_answer = Message(config.error_answer(str(error)), "assistant", data)
             return Outcome((error_answer,), usage=related.usage, events=related.events)
-        message = Message(reply.text, "assistant", reply.data)
-        return _outcome(reply, related, (message,))
+        if not has_answer(reply):  # the kernel continues with a conversation, which calls the model once more
+            state = {"reply": msgspec.to_builtins(reply), "related": related.text}
+            return _outcome(reply, related, state=state)
+        answer = {**(reply.data or {}), "stop_reason": "length"} if reply.cut else reply.data
+        return _outcome(reply, related, (Message(reply.text, "assistant", answer),))
 
     async def _recall_memories(self, stage: MemoryStage, call: Call) -> RecalledMemories:
         if self._memory is None:
@@ -165,7 +200,13 @@ class _AgentBehaviour:
             model_call.offer,
             config.output_schema,
             model_call.call,
+            self._names_speakers,
         )
+
+    @property
+    def _names_speakers(self) -> bool:
+        """Whether the model is told who wrote which message; flattened input has headings for that."""
+        return self._config.speakers == "auto" and not self._flatten
 
     def _expand_prompt(self, message: Message) -> Message:
         """Replaces the placeholder `REFLECTION` by the prompt, which may contain a secret and is not
@@ -174,6 +215,59 @@ class _AgentBehaviour:
             return message
         assert self._config.thinking is not None
         return Message(self._config.thinking.config.reflection_prompt)
+
+    async def _check_context(self, call: Call, check: ContextCheck) -> Outcome:
+        """Measures the messages of the next call, and compacts them if they are too many."""
+        config, context = self._config, self._config.context
+        assert context is not None
+        specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
+        system = self._system_message(specs)
+        fixed = (
+            (text_tokens(system) if system else 0)
+            + tool_tokens(specs)
+            + sum(map(message_tokens, check.after))
+        )
+        units: Units = (*call.inputs, *check.exchanges)
+        head = call.context.head if call.context is not None else 0
+        compacted = plan_compaction(units, fixed, context, head, halve=check.halve)
+        if not compacted.removed or not compacted.fits:
+            return Outcome(state=msgspec.to_builtins(compacted))
+        reply: Reply | None = None
+        events: list[tuple[str, dict[str, Any]]] = []
+        if context.strategy == "summarize":
+            try:
+                reply = await self._summarize(call, units[compacted.first :][: compacted.removed], compacted)
+            except Exception as error:
+                text = f"the summary failed, so {compacted.messages} messages were dropped: {error}"
+                events.append(("warning", {"message": text}))
+            else:
+                summary = summary_text(compacted.messages, reply.text.strip())
+                after = compacted.after + text_tokens(summary)
+                compacted = msgspec.structs.replace(compacted, summary=summary, after=after)
+        strategy = "drop_oldest" if reply is None else "summarize"
+        figures = {"before": compacted.before, "after": compacted.after, "messages": compacted.messages}
+        events.append(("context_compacted", {"strategy": strategy, **figures}))
+        usage = usage_of(reply) if reply is not None else None
+        return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=tuple(events))
+
+    async def _summarize(self, call: Call, units: Units, compacted: Compacted) -> Reply:
+        context = self._config.context
+        assert context is not None
+        assert self._summarizer is not None
+        limit = context.max_tokens or compacted.before
+        request = Request(
+            f"{self._node.id}/{CONTEXT}",
+            call.address,
+            call.ordinal,
+            (Message(transcript(units)),),
+            SUMMARY_ROLE,
+            {"max_tokens": max(1, limit // 4)},
+            unscripted=f"{compacted.messages} messages",
+        )
+        reply = await self._summarizer.reply(request, None)
+        if not reply.text.strip():
+            raise NodeError("the model gave no answer")
+        return reply
 
     def _system_message(self, specs: tuple[ToolSpec, ...]) -> str:
         """The role, the descriptions of dynamic tools, and the schema. The schema is sent in words even
@@ -194,6 +288,30 @@ class _AgentBehaviour:
         # repetition.
         result, called = await self._tools.call(request, self._services.key(call.address))
         return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
+
+
+def _summarizer(node: Node, services: Services) -> Model | None:
+    """The model that writes summaries: that of the agent, or of the profile that its context names."""
+    config: Config = node.config
+    context = config.context
+    if context is None or context.strategy != "summarize":
+        return None
+    if not context.profile_id:
+        return services.model(node)
+    own = {
+        "provider": "",
+        "name": "",
+        "model": "",
+        "base_url": "",
+        "api_key": "",
+        "params": {},
+        "parameters": {},
+    }
+    return services.model(
+        msgspec.structs.replace(
+            node, config=msgspec.structs.replace(config, profile_id=context.profile_id, **own)
+        )
+    )
 
 
 def _outcome(
@@ -249,10 +367,12 @@ def calls(config: Config) -> Calls:
     repairs = config.max_repairs if config.output_schema is not None else 0
     reflections = 0 if config.thinking is None else 1
     usual = min(rounds, TYPICAL_TOOL_ROUNDS)
-    return Calls(
-        (rounds + 1 + repairs + reflections, usual + 1 + reflections),
-        (rounds * config.max_calls_per_round, usual),
-    )
+    most = rounds + 1 + repairs + reflections
+    # One for an empty answer or a list that is too long, and a summary before each call.
+    summarizes = config.context is not None and config.context.strategy == "summarize"
+    spare = 1 + (most + 1 if summarizes else 0)
+    tools = (rounds * config.max_calls_per_round, usual)
+    return Calls((most, usual + 1 + reflections), tools, spare)
 
 
 def reserve(config: Config, workflow: Workflow) -> int:
@@ -263,6 +383,11 @@ def reserve(config: Config, workflow: Workflow) -> int:
     given = (config.provider_params, profile.params if profile is not None else {})
     max_tokens = next((params[name] for params in given for name in MAX_TOKENS_PARAMS if name in params), 0)
     return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else 0
+
+
+def view(config: Config) -> AgentView:
+    """What the settings say about what the agent sees."""
+    return AgentView(config.context, read_variables(config.prompt), config.reads_memories)
 
 
 EXAMPLE = """
@@ -287,11 +412,14 @@ NODE = NodeType(
     single=lambda _config: True,
     calls=calls,
     conversation=conversation,
+    follow_up=AgentConversation,
+    context=view,
+    with_context=lambda config, context: msgspec.structs.replace(config, context=context),
     explicit_ports=lambda config: (EXIT_PORT,) if config.has_tools else (),
     offers_exit=lambda config: config.offers_exit,
     reserve=reserve,
     unpriced=unpriced_models,
     endpoints=agent_endpoints,
     examine=examine,
-    request=ModelCall | ToolUse,
+    request=ModelCall | ToolUse | ContextCheck,
 )

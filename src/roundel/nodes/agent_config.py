@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from roundel.nodes.prompt import Template
 from roundel.nodes.structured_output import schema_error
+from roundel.workflow.context import Context
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
@@ -345,6 +346,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     retry: ModelRetry | None = None
     memories: Annotated[tuple[MemoryUse, ...], Meta(extra={"wrap": True})] = ()
     skills: Any = None
+    context: Context | None = None
+    speakers: Literal["auto", "none"] = "auto"
 
     @staticmethod
     def __describe__() -> Description:
@@ -363,6 +366,27 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     ),
                     zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
                     widget="textarea",
+                    see="agents.md#model-input",
+                ),
+                "context": Field(
+                    en=(
+                        "Context",
+                        "What the agent sees of earlier rounds of its loop. If not set: as the graph says, "
+                        "else `task` in a loop.",
+                    ),
+                    zh=(
+                        "上下文",
+                        "智能体能看到循环中此前轮次的哪些内容。不填则按图的设置，否则在循环中为 `task`。",
+                    ),
+                    see="agents.md#context",
+                ),
+                "speakers": Field(
+                    en=("Speakers", "Whether the model is told who wrote which message."),
+                    zh=("发言者", "是否告诉模型每条消息由谁所写。"),
+                    choices={
+                        "auto": ("If there are several", "有多个时标明"),
+                        "none": ("Never", "从不标明"),
+                    },
                     see="agents.md#model-input",
                 ),
                 "input_mode": Field(
@@ -609,7 +633,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     @property
     def uses_tool_loop(self) -> bool:
         """Whether the agent runs as a conversation, because one model call may not be enough."""
-        return self.has_tools or self.thinking is not None or self.output_schema is not None
+        compacts = self.context is not None and self.context.compacts
+        return self.has_tools or self.thinking is not None or self.output_schema is not None or compacts
 
     def needs_approval(self, tool: str) -> bool:
         approval = self.approval
@@ -657,6 +682,7 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
             known = [*reader.tools, *reader.finder.names("tool"), EXIT_LOOP]
             hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
+    _examine_context(config, at, reader)
     for use in config.memories:
         if use.name not in reader.memories:
             hint = did_you_mean(use.name, reader.memories) or "memories stand under `memory` of the graph"
@@ -665,6 +691,25 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
     for tooling in config.tooling:
         if isinstance(tooling.config, FunctionTooling) and reader.is_trusted:
             _examine_functions(tooling.config, where, reader)
+
+
+def _examine_context(config: Config, at: Located, reader: NodeReader) -> None:
+    """Reports a context beside a window, of which only one can decide, and an unknown profile."""
+    context, given = config.context, at.value if isinstance(at.value, dict) else {}
+    if context is None:
+        return
+    window = given.get("context_window")
+    if window is not None and window.value is not None and context.policy != "message":
+        name = given["id"].value if "id" in given else "the agent"
+        message = f"'{name}' has `context_window: {window.value}` and `context: {context.policy}`; keep one"
+        reader.report.error("two-contexts", message, at, "a window keeps messages, a context composes them")
+    if context.profile_id and context.profile_id not in reader.models:
+        place = child(at, "config", "context", "profile_id")
+        hint = (
+            did_you_mean(context.profile_id, reader.models) or "profiles stand under `models`, beside `graph`"
+        )
+        message = f"there is no model profile '{context.profile_id}'"
+        reader.report.error("unknown-profile", message, place, hint)
 
 
 def _locate(at: Located, name: str, *keys: str) -> Located:

@@ -16,6 +16,11 @@ Limits, which `agent.calls` declares to the forecast and the proof:
 - A round makes at most `max_calls_per_round` calls; the rest is refused, and the results explain it to
   the model.
 - A reply that does not fit `output_schema` adds at most `max_repairs` calls, a reflection adds one.
+- A reply with neither text nor a request is no answer. The model is called once more, unless it was the
+  last call after the rounds of tools.
+- With `context: {max_tokens: …}` each call of the model is preceded by a call at `…/context`, which measures
+  the list of messages and compacts it (compaction.py). A provider that refuses the list as too long has it
+  halved and is called once more.
 - A call that was made twice in a row with the same arguments and the same result is not made a third
   time; its result tells the model that it has the result already. This is off where the breaker's
   detection of dead loops is off.
@@ -40,6 +45,7 @@ from msgspec import Struct
 
 from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
+from roundel.nodes.compaction import Compacted, apply_compaction
 from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
 from roundel.plan.graph import address_label
 from roundel.workflow.fields import format_duration
@@ -57,6 +63,11 @@ REFLECTION = Message(metadata={"prompt": "reflection_prompt"})
 conversation are stored with the run; `agent.py` replaces the placeholder when it builds the request."""
 MAX_REPEATED_CALLS = 2
 """How many calls in a row with equal arguments and equal results are made before the next is refused."""
+NO_ANSWER = "the model gave no answer, also when it was called once more"
+CONTEXT = "context"
+"""The last part of the address of a check of the context."""
+CONTEXT_OVERFLOW = "ContextOverflow"
+"""The kind of failure of a request that is too long for the model."""
 MAX_LABEL_LENGTH = 64
 """Characters of a label in an address. A model can request any name, of any length."""
 
@@ -81,6 +92,15 @@ class ToolUse(Struct, frozen=True, tag="tool_use"):
     """One call of a tool, as the state of a kernel `Call`."""
 
     request: ToolRequest
+
+
+class ContextCheck(Struct, frozen=True, tag="context"):
+    """Measures the messages before a call of the model, and compacts them if they are too many."""
+
+    exchanges: tuple[Exchange, ...] = ()
+    after: tuple[Message, ...] = ()
+    halve: bool = False
+    """A provider has refused the list as too long."""
 
 
 class AgentConversation:
@@ -118,6 +138,14 @@ class AgentConversation:
         self._last_result = ""
         self._repeat_count = 0
         """How many times in a row `_last_call` was made and returned `_last_result`."""
+        self._asked_again = False
+        """Whether the model gave an empty answer and was called once more."""
+        self._inputs: tuple[Message, ...] = ()
+        """The input, as far as it is left; only if it is compacted."""
+        self._next_call: ModelCall | None = None
+        """The call that follows a check of the context."""
+        self._halved = False
+        """Whether the messages were halved after a provider had refused them."""
 
     @property
     def rounds(self) -> int:
@@ -133,9 +161,13 @@ class AgentConversation:
         self._max_rounds = rounds
 
     def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction:
+        if self._compacts:
+            self._inputs = inputs
         return ToolLoopAction((self._call_model(),))
 
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction:
+        if loop_call.aside:
+            return self._on_context_checked(msgspec.convert(outcome.state, Compacted))
         if loop_call.label:  # only tool calls have a label; a call of the model is made at the node's address
             return self._on_tool_result(loop_call, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
@@ -145,7 +177,7 @@ class AgentConversation:
             return (
                 self._begin_round(reply) if self._rounds < self._max_rounds else self._on_limit_reached(reply)
             )
-        return self._on_answer(reply, outcome.state.get("problem", ""))
+        return self._on_answer(reply, outcome.state.get("problem", ""), loop_call.what)
 
     def on_unlock(self) -> ToolLoopAction:
         """Starts the round that met the limit. The model is not called again for it: its reply is a
@@ -158,9 +190,14 @@ class AgentConversation:
         new."""
         return str(outcome.state["text"])
 
-    def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction:
+    def on_failure(self, loop_call: ToolLoopCall, error: str, error_type: str = "") -> ToolLoopAction:
         if not loop_call.label:
-            return self._fail(error)
+            overflows = error_type == CONTEXT_OVERFLOW and isinstance(loop_call.what, ModelCall)
+            if overflows and self._compacts and not self._halved:
+                self._halved = True
+                self._next_call = loop_call.what
+                return ToolLoopAction((self._check_context(loop_call.what, halve=True),))
+            return self._fail(error, error_type)
         # A tool that fails does not fail the agent: the model gets the error and can react to it.
         request: ToolRequest = loop_call.what.request
         return self._on_tool_result(loop_call, ToolResult(request.id, request.name, "failed", error))
@@ -309,13 +346,15 @@ class AgentConversation:
 
     # Answers.
 
-    def _on_answer(self, reply: Reply, problem: str) -> ToolLoopAction:
+    def _on_answer(self, reply: Reply, problem: str, asked: ModelCall) -> ToolLoopAction:
         """Repairs, reflects on or accepts a reply without tool calls; `problem` is why the schema
         rejects it."""
-        if self._config.has_tools and self._is_out_of_rounds and not _has_answer(reply):
-            # An empty reply at the limit leaves nothing to repair or to reflect on. The message reports
-            # `answered: false`.
-            return self._finish(reply)
+        if not has_answer(reply):
+            # An empty reply leaves nothing to repair or to reflect on. The message reports `answered: false`.
+            if self._asked_again or (self._config.has_tools and self._is_out_of_rounds):
+                return self._finish(reply)
+            self._asked_again = True
+            return ToolLoopAction((self._call_model(offer=asked.offer, reflects=asked.reflects),))
         if problem:
             return self._repair(reply, problem)
         if self._config.thinking is not None and self._first_answer is None:
@@ -342,14 +381,18 @@ class AgentConversation:
     def _finish(self, reply: Reply) -> ToolLoopAction:
         """Ends the node with what the model said, never with a text of ours: edges and later nodes could
         not tell the two apart. Why an agent with tools stopped is in the data of the message."""
-        text, data = reply.text, reply.data
+        text, data, answered = reply.text, reply.data, has_answer(reply)
         if self._config.has_tools:
-            answered = _has_answer(reply)
             data = {**(data or {}), "stop_reason": self._stop_reason(answered), "answered": answered}
             if self._rounds:
                 data["tool_rounds"] = self._rounds
-            text = text if answered else ""
-        return ToolLoopAction(outcome=Outcome((Message(text, "assistant", data),)))
+        elif not answered:
+            data = {"answered": False}
+        if reply.cut:
+            data = {**(data or {}), "stop_reason": "length"}
+        events: tuple[Shown, ...] = () if answered else (("warning", {"message": NO_ANSWER}, None),)
+        message = Message(text if answered else "", "assistant", data)
+        return ToolLoopAction(outcome=Outcome((message,)), events=events)
 
     @property
     def _is_out_of_rounds(self) -> bool:
@@ -375,10 +418,45 @@ class AgentConversation:
         offer = offer and self._config.has_tools and self._config.tool_rounds > 0
         model_call = ModelCall(self._exchanges, after, offer, reflects, self._calls, self._related)
         self._calls += 1
-        return ToolLoopCall(model_call)
+        context = self._config.context
+        if context is None or context.max_tokens is None or reflects:
+            return ToolLoopCall(model_call)
+        self._next_call = model_call
+        return self._check_context(model_call)
+
+    # Compaction.
+
+    @property
+    def _compacts(self) -> bool:
+        return self._config.context is not None and self._config.context.compacts
+
+    def _check_context(self, model_call: ModelCall, halve: bool = False) -> ToolLoopCall:
+        check = ContextCheck(self._exchanges, model_call.after, halve)
+        assert self._config.context is not None
+        # Only a summary calls the model, and needs room in the budgets.
+        calls_model = self._config.context.strategy == "summarize"
+        return ToolLoopCall(check, aside=CONTEXT, calls_model=calls_model)
+
+    def _on_context_checked(self, compacted: Compacted) -> ToolLoopAction:
+        """Makes the call that waited for the check, with the messages that are left."""
+        model_call, self._next_call = self._next_call, None
+        assert model_call is not None
+        if not compacted.fits:
+            assert self._config.context is not None
+            limit = self._config.context.max_tokens
+            error = f"{compacted.after} tokens must stay, and max_tokens is {limit}"
+            return self._fail(
+                f"{error}: the input does not fit; set `context: {{max_tokens: …}}` higher", CONTEXT_OVERFLOW
+            )
+        inputs = None
+        if compacted.removed:
+            self._inputs, self._exchanges = apply_compaction(compacted, self._inputs, self._exchanges)
+            inputs = self._inputs
+            model_call = msgspec.structs.replace(model_call, exchanges=self._exchanges)
+        return ToolLoopAction((ToolLoopCall(model_call),), inputs=inputs)
 
 
-def _has_answer(reply: Reply) -> bool:
+def has_answer(reply: Reply) -> bool:
     return bool(reply.text.strip()) or reply.data is not None
 
 

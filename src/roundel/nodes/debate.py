@@ -381,4 +381,5 @@ NODE = NodeType(
     rounds=lambda config: config.max_rounds,
     with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     loops=True,
+    body_context=lambda _config: "speakers",
 )

@@ -41,7 +41,7 @@ from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
 from roundel.workflow.graph import GraphDefinition, Node
 from roundel.workflow.loader import WorkflowReader
 from roundel.workflow.message import Message, as_message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import BodyContext, NodeType
 
 STATE_KEYS = ("messages", "round", "results")
 """The keys that the engine puts into the state of a strategy. All other keys are the memory of the
@@ -178,8 +178,9 @@ def read_body(at: Located, reader: WorkflowReader) -> Any:
 class Config(Struct, frozen=True, omit_defaults=True):
     strategy: Strategy | None = None
     body: Body | None = None
-    context: Literal["fresh", "carry"] = "fresh"
-    """Whether a round gets only the output of the round before, or all messages so far."""
+    context: Literal["fresh", "carry", "task"] | None = None
+    """Whether a round gets only the output of the round before, all messages so far, or the input and the
+    output of the round before. None is `fresh`, and lets the agents of the body see the task."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -201,11 +202,20 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     required=True,
                 ),
                 "context": Field(
-                    en=("Context", "What each round gets as its input."),
-                    zh=("上下文", "每一轮获得的输入。"),
+                    en=(
+                        "Context",
+                        "What each round gets as its input. If not set: the output of the round before, and "
+                        "agents see the task and their own last answer besides.",
+                    ),
+                    zh=(
+                        "上下文",
+                        "每一轮获得的输入。不填则为上一轮的输出，此外智能体还能看到任务和自己上次的答案。",
+                    ),
+                    see="agents.md#context",
                     choices={
                         "fresh": ("The output of the round before", "上一轮的输出"),
                         "carry": ("All messages so far", "此前的全部消息"),
+                        "task": ("The input and the output of the round before", "输入和上一轮的输出"),
                     },
                 ),
             },
@@ -247,12 +257,23 @@ def _with_rounds(config: Config, rounds: int) -> Config:
 
 def _make_controller(config: Config) -> LoopController:
     assert config.strategy is not None
-    kind, carry = config.strategy.kind, config.context == "carry"
+    kind, context = config.strategy.kind, config.context or "fresh"
     if isinstance(kind, CountStrategy):
-        return CountController(kind, carry)
+        return CountController(kind, context)
     if isinstance(kind, UntilStrategy):
-        return UntilController(kind, carry)
-    return ArrayController(kind, carry) if isinstance(kind, ArrayStrategy) else CustomController(kind, carry)
+        return UntilController(kind, context)
+    if isinstance(kind, ArrayStrategy):
+        return ArrayController(kind, context)
+    return CustomController(kind, context)
+
+
+def _body_context(config: Config) -> BodyContext:
+    assert config.strategy is not None
+    if config.context is None:
+        return "loop"
+    # Each element of a list is a task of its own, so `fresh` hides nothing there.
+    hides = config.context == "fresh" and not isinstance(config.strategy.kind, ArrayStrategy)
+    return "fresh" if hides else "given"
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -299,4 +320,5 @@ NODE = NodeType(
     rounds=lambda config: _turns(config)[0],
     with_rounds=_with_rounds,
     loops=True,
+    body_context=_body_context,
 )

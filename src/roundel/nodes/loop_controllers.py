@@ -55,8 +55,13 @@ class LoopController:
     semantics: int = SEMANTICS
     """The kernel replaces it by that of the run."""
 
-    def __init__(self, carry: bool, keeps_history: bool = False) -> None:
-        self.carry = carry
+    has_independent_rounds = False
+    """Whether each round has a task of its own, so that agents remember nothing of other rounds."""
+
+    def __init__(self, context: str, keeps_history: bool = False) -> None:
+        self.carry = carry = context == "carry"
+        self.task: Messages | None = () if context == "task" else None
+        """The input of the loop, if each round gets it; None otherwise."""
         self.rounds_done = 0
         self.results: list[Any] = []
         self.output: Messages = ()
@@ -68,6 +73,8 @@ class LoopController:
 
     def begin(self, inputs: Messages) -> CompositeAction | Iteration:
         self.output = inputs
+        if self.task is not None:
+            self.task = inputs
         if self.history is not None:
             self.history += inputs
         return self.next_round()
@@ -110,7 +117,13 @@ class LoopController:
                 self.history += self.output
 
     def start_round(self) -> Iteration:
-        return Iteration(0, self.context(self.output) if self.carry else self.output, self.rounds_done + 1)
+        inputs = self.output
+        if self.task is not None and inputs is not self.task and self.results:
+            inputs = (
+                *self.task,
+                *(Message(message.content, "assistant", message.data) for message in inputs),
+            )
+        return Iteration(0, self.context(inputs), self.rounds_done + 1)
 
     def context(self, messages: Messages) -> Messages:
         """The input of a round: `messages`, or with `context: carry` all messages so far. The caller has
@@ -165,8 +178,8 @@ class CountController(LoopController):
     """The breaker does not look for dead loops: the user asked for this number of rounds, whether or not
     they produce anything new (decision 9)."""
 
-    def __init__(self, strategy: CountStrategy, carry: bool) -> None:
-        super().__init__(carry)
+    def __init__(self, strategy: CountStrategy, context: str) -> None:
+        super().__init__(context)
         self.max = strategy.max
 
     def next_round(self) -> CompositeAction | Iteration:
@@ -176,8 +189,8 @@ class CountController(LoopController):
 class UntilController(LoopController):
     """Runs rounds until a predicate is true, which is tested before each round."""
 
-    def __init__(self, strategy: UntilStrategy, carry: bool) -> None:
-        super().__init__(carry, needs_history(strategy.until))
+    def __init__(self, strategy: UntilStrategy, context: str) -> None:
+        super().__init__(context, needs_history(strategy.until))
         self.strategy = strategy
         self.limit = strategy.max
 
@@ -222,8 +235,8 @@ class CustomController(LoopController):
     The strategy object itself serves many loops and runs at the same time, and does not survive a
     crash."""
 
-    def __init__(self, strategy: CustomStrategy, carry: bool) -> None:
-        super().__init__(carry, keeps_history=True)
+    def __init__(self, strategy: CustomStrategy, context: str) -> None:
+        super().__init__(context, keeps_history=True)
         self.max = self.limit = strategy.max
         self.memory: dict[str, Any] = {}
 
@@ -249,7 +262,7 @@ class CustomController(LoopController):
         inputs = msgspec.convert(given_inputs, Messages)
         if self.history is not None:
             self.history += inputs
-        return Iteration(0, self.context(inputs), self.rounds_done + 1)
+        return Iteration(0, (*(self.task or ()), *self.context(inputs)), self.rounds_done + 1)
 
 
 @lru_cache(maxsize=256)
@@ -282,9 +295,10 @@ class ArrayController(LoopController):
 
     allows_repetition = True
     """The rounds are independent cases, so equal results are no sign of a dead loop (decision 9)."""
+    has_independent_rounds = True
 
-    def __init__(self, strategy: ArrayStrategy, carry: bool) -> None:
-        super().__init__(carry, needs_history(strategy.items))
+    def __init__(self, strategy: ArrayStrategy, context: str) -> None:
+        super().__init__(context, needs_history(strategy.items))
         self.strategy = strategy
         self.limit = strategy.max
         self.reason = "array_done"
@@ -446,6 +460,7 @@ _ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (frozenset(always), frozenset(sometimes))
     for always, sometimes in (
         (("stop_reason",), ("tool_rounds", "answered", "exit_reason")),  # an agent with tools
+        (("answered",), ()),  # an agent whose model gave no answer
         (("results", "rounds"), ("errors", "error")),  # a loop_agent
         (
             ("should_exit", "exit_reason", "current_round", "timestamp", "held"),

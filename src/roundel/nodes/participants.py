@@ -23,6 +23,7 @@ class ParticipantController:
     """The base of the controllers of `debate` and `vote`. They start iterations and nothing else: a
     failed body fails the node, and there is no code of a user to ask."""
 
+    has_independent_rounds = False
     decide: Decide = staticmethod(decide_live)
     """The kernel replaces it by one that stores the decision with the fact (kernel/facts.py)."""
     semantics: int = SEMANTICS

@@ -1,26 +1,27 @@
 """Build the messages that a model gets from the input of an agent, its prompt and its memories.
 
 The input goes to the model as it is, followed by the agent's `prompt`. A prompt may contain CEL
-expressions between `{{` and `}}`. A prompt that uses `text` or `messages` places the input itself, and
-so replaces it.
+expressions between `{{` and `}}`. A prompt that uses `messages` places the input itself, and so replaces
+it; one that uses `text` replaces what is new, and the model still gets the task and its own last answer.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from roundel.kernel.commands import Call
+from roundel.kernel.commands import Call, CallContext
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
 
-PROMPT_VARIABLES = ("text", "messages", "data", "round")
+PROMPT_VARIABLES = ("text", "messages", "data", "round", "task", "previous")
 MAX_TEMPLATE_EXPRESSIONS = 100
 """Expressions in one prompt. Each has a bounded cost, and they are evaluated one after the other on the event
 loop."""
 MAX_PROMPT = 10_000_000
 """Characters of a prompt with its values: `{{ text }}` can be written many times."""
-_INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
+_VARIABLE = re.compile(r"(?<![\w.])[a-z]+\b")
 
 
 class TemplateError(ExpressionError):
@@ -38,7 +39,8 @@ class Template:
             )
         self._texts = parts[::2]
         self._expressions = [Expression(part.strip(), PROMPT_VARIABLES) for part in parts[1::2]]
-        self.includes_input = any(_INPUT.search(expression.source) for expression in self._expressions)
+        self.reads = frozenset(name for part in parts[1::2] for name in _VARIABLE.findall(part))
+        """The names in its expressions, among which are all variables that it reads."""
 
     def render(self, call: Call) -> str:
         if not self._expressions:
@@ -53,6 +55,15 @@ class Template:
                 raise TemplateError(f"the prompt has more than {MAX_PROMPT:,} characters with its values")
             rendered += (value, text)
         return "".join(rendered)
+
+
+@lru_cache(maxsize=256)
+def read_variables(source: str) -> frozenset[str]:
+    """The names in the expressions of a prompt; none if it cannot be read."""
+    try:
+        return Template(source).reads if "{{" in source else frozenset()
+    except ExpressionError:
+        return frozenset()
 
 
 def _split_template(source: str) -> list[str]:
@@ -73,17 +84,27 @@ def _template_values(call: Call) -> dict[str, Any]:
         {"text": message.text, "role": message.role, "source": message.source, "data": message.data or {}}
         for message in call.inputs
     ]
-    return {"text": last.text, "data": last.data or {}, "messages": shown, "round": call.round}
+    context = call.context or CallContext()
+    return {
+        "text": last.text,
+        "data": last.data or {},
+        "messages": shown,
+        "round": call.round,
+        "task": context.task,
+        "previous": context.previous,
+    }
 
 
 def build_messages(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:
-    """The messages for the model: the input, and behind it the prompt, which replaces the input if it
-    uses it."""
-    messages = (flatten_messages(call.inputs),) if flatten else call.inputs
-    if template is None:
-        return messages
-    prompt_message = Message(template.render(call))
-    return (prompt_message,) if template.includes_input else (*messages, prompt_message)
+    """The messages for the model: the input, and behind it the prompt, which replaces what it uses of the
+    input."""
+    inputs = call.inputs
+    if template is not None and "messages" in template.reads:
+        inputs = ()
+    elif template is not None and "text" in template.reads:
+        inputs = inputs[: len(inputs) - call.context.new] if call.context is not None else ()
+    messages = (flatten_messages(inputs),) if flatten and (inputs or template is None) else inputs
+    return messages if template is None else (*messages, Message(template.render(call)))
 
 
 def insert_memories(messages: tuple[Message, ...], memories: str, flatten: bool) -> tuple[Message, ...]:

@@ -163,6 +163,10 @@ class Request(Struct, frozen=True):
     """The JSON Schema of the answer."""
     call: int = 0
     """The number of this call within one execution of the node."""
+    speakers: bool = True
+    """Whether the model is told who wrote which message, if several did."""
+    unscripted: str | None = None
+    """For calls that a script need not answer: the reply of a script that has none for this node."""
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):

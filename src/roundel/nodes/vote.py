@@ -180,4 +180,5 @@ NODE = NodeType(
     controller=VoteController,
     single=lambda _config: True,
     iterations=lambda config: (1,) * len(config.participants),
+    body_context=lambda _config: "speakers",
 )

@@ -39,6 +39,8 @@ ASSUMPTIONS = (
     f"typical: a dynamic edge brings {TYPICAL_PARTS} parts",
     f"typical: a message has {TYPICAL_MESSAGE} tokens; a token is {CHARACTERS_A_TOKEN} characters",
     "an agent sees its role, its prompt and one message for each edge that leads to it",
+    "an agent in a loop sees the task and its last answer besides, or its history",
+    "at worst each run of an agent takes one call more, for an answer that is empty or a list too long",
     "tokens: nothing bounds them at worst, since what an agent is sent grows with what was said",
     "at worst an agent calls its model after each round of tools, for each repair, and to reflect",
     "at worst there are max_tool_calls rounds of tools, each with max_calls_per_round calls",
@@ -120,13 +122,14 @@ Pricing = Callable[[Node], Price | None]
 """The price of the model of an agent; None if it is not known."""
 
 
-def forecast(plan: Plan, price: Pricing = lambda _: None) -> Forecast:
-    """The forecast of a workflow. Without `price` it contains no cost."""
+def forecast(plan: Plan, price: Pricing = lambda _: None, *, spare: bool = True) -> Forecast:
+    """The forecast of a workflow. Without `price` it contains no cost. `spare` adds calls that something
+    unusual causes to the worst case."""
     rows: list[NodeForecast] = []
     pending = [(plan.graph, "", ONCE)]
     for graph, path, times in pending:  # grows during the iteration
         for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
-            rows.append(_row(node, path, loop, runs, price))
+            rows.append(_row(node, path, loop, runs, price, spare))
             iterations = _body_runs(node)
             pending += [
                 (body, f"{path}{node.id}/", runs.times(turn))
@@ -200,18 +203,19 @@ def _typical_iterations(iterations: int | None) -> int:
     return TYPICAL_CAPPED if iterations is None else min(TYPICAL_TURNS, (iterations + 1) // 2)
 
 
-def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing) -> NodeForecast:
+def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing, spare: bool) -> NodeForecast:
     calls = node.kind.calls(node.config) or (ONE_CALL if node.kind.speaks else NO_CALLS)
-    models, tools = (runs.times(Estimate(*each)) for each in (calls.models, calls.tools))
+    most = calls.models[0] + (calls.spare if spare else 0)
+    models, tools = runs.times(Estimate(most, calls.models[1])), runs.times(Estimate(*calls.tools))
     if not node.kind.speaks:
         return NodeForecast(node.id, path, loop, runs, models, tools, NOTHING, 0)
-    sent, said = _tokens(node, calls.models[1])
+    sent, said = _tokens(node, calls.models[1], runs.typical)
     tokens = runs.times(Estimate(None, sent + said))
     cost = _cost(price(node.node), runs.typical * sent, runs.typical * said)
     return NodeForecast(node.id, path, loop, runs, models, tools, tokens, cost)
 
 
-def _tokens(node: NodePlan, calls: int) -> tuple[int, int]:
+def _tokens(node: NodePlan, calls: int, runs: int) -> tuple[int, int]:
     """The tokens that the calls of one run take in, and those that they return: a rule of thumb."""
     config = node.config
     fixed = (len(getattr(config, "role", "")) + len(getattr(config, "prompt", ""))) // CHARACTERS_A_TOKEN
@@ -220,7 +224,15 @@ def _tokens(node: NodePlan, calls: int) -> tuple[int, int]:
     answer = min(longest, TYPICAL_MESSAGE) if isinstance(longest, int) else TYPICAL_MESSAGE
     # Each call of a tool loop sees one message more than the one before: 0 + 1 + 2 + …
     further = TYPICAL_MESSAGE * (calls * (calls - 1) // 2)
-    return calls * (fixed + TYPICAL_MESSAGE * max(1, node.arriving)) + further, calls * answer
+    seen = max(1, node.arriving) + _earlier_messages(node, runs)
+    return calls * (fixed + TYPICAL_MESSAGE * seen) + further, calls * answer
+
+
+def _earlier_messages(node: NodePlan, runs: int) -> int:
+    """How many messages an agent in a loop sees besides what has arrived: the task and its last answer, or
+    half of all that it will have got and said when the loop ends."""
+    policy = node.context.policy if node.context is not None and runs > 1 else "message"
+    return {"message": 0, "task": 2, "history": runs}[policy]
 
 
 def _cost(price: Price | None, sent: int, said: int) -> float | None:

@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.condition import ConditionTest, compile_condition
+from roundel.workflow.context import Context, ContextPolicy
 from roundel.workflow.functions import FunctionKind, get_builtin
 from roundel.workflow.graph import (
     DEFAULT_MAX_ROUNDS,
@@ -33,7 +35,7 @@ from roundel.workflow.graph import (
 )
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Role
-from roundel.workflow.node_type import ERROR_PORT, NodeType, explicit_ports
+from roundel.workflow.node_type import ERROR_PORT, BodyContext, NodeType, explicit_ports
 from roundel.workflow.processor import MessageProcessor, compile_processor
 
 SEMANTICS = 1
@@ -84,6 +86,15 @@ class EdgePlan(Struct, eq=False):
         return self.condition_function is not None or self.processor_function is not None
 
 
+class ContextPlan(Struct, frozen=True):
+    """What an agent sees of the loop around it (kernel/context.py). A node without one gets its queue, and
+    nothing is remembered for it."""
+
+    policy: ContextPolicy
+    clears: bool = False
+    """The only edge to the node clears its context, so it never has an earlier answer."""
+
+
 class NodePlan(Struct, eq=False):
     """A node, with its edges and the flags that the kernel needs."""
 
@@ -117,6 +128,8 @@ class NodePlan(Struct, eq=False):
     """The most tokens that one of its model calls may produce; 0 if not known."""
     has_tool_loop: bool = False
     """It makes several calls, as its conversation decides."""
+    has_follow_up: bool = False
+    """It makes one call, and several if the outcome of the first asks for it."""
     plain: bool = False
     """Its messages only have to walk its edges: the fast path of `complete`."""
     has_host_functions: bool = False
@@ -135,6 +148,12 @@ class NodePlan(Struct, eq=False):
     """Its output is part of events."""
     output_retained: bool = False
     """Its output is needed after it has walked the edges."""
+    context: ContextPlan | None = None
+    """What it sees of the loop around it; None for nodes that get their queue and nothing else."""
+    gives_task: bool = False
+    """Its input is the task of the agents in its body."""
+    blind: bool = False
+    """It is an agent in a loop that sees neither the task nor its own last output."""
 
     @property
     def body(self) -> GraphPlan | None:
@@ -218,6 +237,7 @@ def compile_workflow(workflow: Workflow, semantics: int = SEMANTICS) -> Plan:
     stored."""
     compiler = _Compiler(workflow)
     cap, breaker = workflow.limits.rounds or DEFAULT_MAX_ROUNDS, workflow.breaker or Breaker()
+    compiler.semantics = semantics
     graph = compiler.graph(workflow.graph, cap, breaker)
     speaks = any(node.is_speaker for node in compiler.sites)
     for node in compiler.sites:
@@ -267,17 +287,29 @@ class _Compiler:
 
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
+        self.semantics = SEMANTICS
         self.sites: list[NodePlan] = []
         self.graphs: list[GraphPlan] = []
         self.limits: list[Limits] = []
         """The limits of all graphs, loops and nodes."""
 
-    def graph(self, graph: GraphDefinition, cap: int, breaker: Breaker) -> GraphPlan:
-        """`cap` and `breaker` apply to loops without their own, also in subgraphs."""
+    def graph(
+        self,
+        graph: GraphDefinition,
+        cap: int,
+        breaker: Breaker,
+        inherited: Context | None = None,
+        around: BodyContext = "apart",
+    ) -> GraphPlan:
+        """`cap` and `breaker` apply to loops without their own, also in subgraphs. `inherited` is the
+        context of the graph around a loop agent, and `around` what its agents are in."""
         cap = graph.limits.rounds or cap
+        context = graph.context or inherited
         index = {node.id: number for number, node in enumerate(graph.nodes)}
         breaker = graph.breaker or breaker
-        nodes = tuple(self._node(number, node, cap, breaker) for number, node in enumerate(graph.nodes))
+        nodes = tuple(
+            self._node(number, node, cap, breaker, context) for number, node in enumerate(graph.nodes)
+        )
         edges = () if graph.is_majority_voting else graph.edges
         plans = tuple(self._edge(number, edge, index) for number, edge in enumerate(edges))
         _connect(nodes, plans)
@@ -292,25 +324,64 @@ class _Compiler:
         plan = GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
         plan.family = self.graphs
         self.graphs.append(plan)
+        self._set_contexts(plan, context, around)
         return plan
 
-    def _node(self, number: int, node: Node, cap: int, breaker: Breaker) -> NodePlan:
+    def _set_contexts(self, graph: GraphPlan, inherited: Context | None, around: BodyContext) -> None:
+        """Decides what each agent of a graph sees."""
+        in_loops: frozenset[int] | None = None
+        for node in graph.nodes:
+            view = node.kind.context(node.config)
+            if view is None:
+                continue
+            own = node.node.context_window is None and view.context is None
+            alone = not any(edge.keep or edge.source == edge.target for edge in node.into)
+            if own and alone and in_loops is None:  # scopes are compiled only where the answer needs them
+                in_loops = _nodes_in_loops(graph)
+            if own and alone and self.semantics and (around == "loop" or node.index in (in_loops or ())):
+                policy: ContextPolicy = "task"
+            else:
+                policy = view.context.policy if view.context is not None else "message"
+            if around == "speakers":
+                policy = "message"
+            if policy != "message" or view.reads & {"task", "previous"}:
+                clears = any(edge.direct and edge.clear for edge in node.into)
+                node.context = ContextPlan(policy, clears)
+            sees_more = policy != "message" or view.recalls or view.reads & SEES_EARLIER or not alone
+            node.blind = (
+                not sees_more
+                and view.context is None
+                and (
+                    around == "fresh"
+                    or (node.node.context_window == 0 and node.index in _nodes_in_loops(graph))
+                )
+            )
+
+    def _node(self, number: int, node: Node, cap: int, breaker: Breaker, context: Context | None) -> NodePlan:
+        node = _with_context(node, context)
         # Sites are taken before the bodies are compiled, so a node comes before the nodes inside it.
         label = address_label(node.id)
         site = len(self.sites)
-        plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
+        window = node.context_window or 0
+        plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, window)
         self.sites.append(plan)
         plan.explicit_ports = explicit_ports(node.kind, node.config)
         plan.asks = node.kind.asks
         plan.is_speaker = node.kind.asks or node.kind.speaks
         plan.has_tool_loop = node.kind.conversation(node.config) is not None
+        plan.has_follow_up = not plan.has_tool_loop and node.kind.follow_up(node.config) is not None
         plan.reserve = node.kind.reserve(node.config, self.workflow)
         if node.limits is not None:
             self.limits.append(node.limits)
         plan.logs_output = node.log_output
         inner = (node.limits.rounds if node.limits is not None else None) or cap
         plan.is_external = not (node.kind.pure or plan.is_speaker or node.kind.bodies(node.config))
-        plan.bodies = tuple(self.graph(body, inner, breaker) for body in node.kind.bodies(node.config))
+        around = node.kind.body_context(node.config)
+        plan.gives_task = around in ("loop", "fresh", "given")
+        plan.bodies = tuple(
+            self.graph(body, inner, breaker, context if plan.gives_task else None, around)
+            for body in node.kind.bodies(node.config)
+        )
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:
@@ -346,6 +417,26 @@ class _Compiler:
         if name is None or (name not in self.workflow.functions and get_builtin(kind, name) is not None):
             return None
         return name
+
+
+def _with_context(node: Node, context: Context | None) -> Node:
+    """A node with the context of the graph around it, if it says nothing itself."""
+    kind = node.kind
+    if context is None or kind.with_context is None or node.context_window is not None:
+        return node
+    view = kind.context(node.config)
+    if view is None or view.context is not None:
+        return node
+    return replace(node, config=kind.with_context(node.config, context))
+
+
+def _nodes_in_loops(graph: GraphPlan) -> frozenset[int]:
+    """The nodes that are part of a free loop, with its side nodes."""
+    return frozenset(member for unit in graph.root.units if unit.node is None for member in unit.members)
+
+
+SEES_EARLIER = frozenset({"task", "previous", "state", "run"})
+"""Variables of a prompt that show more than the newest message."""
 
 
 def address_label(name: str) -> str:

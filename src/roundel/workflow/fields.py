@@ -12,6 +12,7 @@ A type takes part in its own reading by these names:
     __check__(at, report)   rules over several fields, called on the finished struct; False rejects it
     __aliases__             other spellings of its keys, each with the name of the key
     __hints__               a hint for keys that people try by mistake
+    __strict__              an unknown key is an error, and not a warning
 
 A list type with `Meta(extra={"wrap": True})` accepts a single item without the list.
 
@@ -152,13 +153,16 @@ class Reader:
         value = at.value
         if not isinstance(value, dict):
             return self._report_wrong_type(at, what, "a mapping")
-        known, values, sound = _fields(kind), {}, True
+        known, values = _fields(kind), {}
         spellings, misspelt = _spellings(kind), set()
         hints: dict[str, str] = getattr(kind, "__hints__", {})
+        is_strict, sound = getattr(kind, "__strict__", False), True
         for key, item in value.items():
             name = spellings.get(key)
             if name is None:
-                misspelt.add(self.report_unknown_key(at, key, spellings, what, hints.get(key, "")))
+                hint = hints.get(key, "")
+                misspelt.add(self.report_unknown_key(at, key, spellings, what, hint, is_strict=is_strict))
+                sound = sound and not is_strict
                 continue
             result = self._read_field(item, known[name], key, what)
             sound = sound and result is not INVALID
@@ -191,7 +195,14 @@ class Reader:
         return made
 
     def report_unknown_key(
-        self, at: Located, key: str, known: Mapping[str, str], what: str, hint: str = ""
+        self,
+        at: Located,
+        key: str,
+        known: Mapping[str, str],
+        what: str,
+        hint: str = "",
+        *,
+        is_strict: bool = False,
     ) -> str | None:
         """Reports an unknown key. Returns the name of the key that it misspells, or None if it misspells
         none.
@@ -206,7 +217,8 @@ class Reader:
             return known[meant]
         names = dict.fromkeys(known.values())
         hint = hint or did_you_mean(key, names) or f"known keys: {', '.join(sorted(names))}"
-        self.report.warning("unknown-key", message, place, hint)
+        add = self.report.error if is_strict else self.report.warning
+        add("unknown-key", message, place, hint)
         return None
 
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.condition import Condition, suggest_condition
+from roundel.workflow.context import Context
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import FileAccess, Located
@@ -445,7 +446,7 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
     type: str
     config: Any = None
     description: str = ""
-    context_window: Annotated[int, Meta(ge=-1)] = 0
+    context_window: Annotated[int, Meta(ge=-1)] | None = None
     limits: Limits | None = None
     retry: Retry | None = None
     timeout: Seconds | None = None
@@ -487,12 +488,12 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                         "Context window",
                         "How many messages stay in the node's queue after it has run: 0 only the kept ones, "
                         "-1 all, "
-                        "n the newest n.",
+                        "n the newest n. An agent with a window has no `context`.",
                     ),
                     zh=(
                         "上下文窗口",
                         "节点运行后队列中保留的消息数：0 表示只留已保留的消息，-1 表示全部，n 表示最新的 n "
-                        "条。",
+                        "条。设置了窗口的智能体不使用 `context`。",
                     ),
                     unit="messages",
                     see="running.md#context-window",
@@ -565,7 +566,8 @@ class Node(Struct, frozen=True, omit_defaults=True):
     config: Any
     kind: NodeType
     description: str = ""
-    context_window: int = 0
+    context_window: int | None = None
+    """None if the file does not say: then 0, and an agent in a loop sees more (kernel/context.py)."""
     limits: Limits | None = None
     retry: Retry | None = None
     timeout: float | None = None
@@ -660,6 +662,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
     breaker: Breaker | None = None
     on_failure: OnFailure = "finish"
     debug: Debugging = Debugging()
+    context: Context | None = None
     args: Any = None
     vars: Any = None
 
@@ -796,6 +799,14 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     en=("Organization", "Read for compatibility, without effect."),
                     zh=("组织", "仅为兼容而读取，没有作用。"),
                 ),
+                "context": Field(
+                    en=(
+                        "Context",
+                        "What its agents see of earlier rounds, if they do not say it themselves.",
+                    ),
+                    zh=("上下文", "图中智能体能看到此前轮次的哪些内容（智能体自己未设置时生效）。"),
+                    see="agents.md#context",
+                ),
                 "args": Field(
                     en=("Arguments", "Read for compatibility, without effect."),
                     zh=("参数", "仅为兼容而读取，没有作用。"),
@@ -830,6 +841,7 @@ class GraphDefinition(Struct, frozen=True, omit_defaults=True):
     breaker: Breaker | None = None
     on_failure: OnFailure = "finish"
     debug: Debugging = Debugging()
+    context: Context | None = None
     vars: dict[str, Any] = {}
     """The variables that its expressions can read, with secrets masked."""
     at: SourceLocation = SourceLocation()

@@ -210,6 +210,7 @@ class GraphReader(NodeReader):
             breaker=settings.breaker,
             on_failure=settings.on_failure,
             debug=settings.debug,
+            context=settings.context,
             vars=self.secrets.mask_variables(self.vars),
             at=SourceLocation(self.report.file, at.line, at.column),
         )

@@ -15,11 +15,14 @@ as its config says). Defaults say "an ordinary node": no ports, no bodies, no bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from roundel.workflow.functions import entry_points, load_entry_point
+
+if TYPE_CHECKING:
+    from roundel.workflow.context import Context
 
 
 def _return_none(_config: Any) -> Any:
@@ -68,6 +71,34 @@ class Calls(Struct, frozen=True):
 
     models: tuple[int, int] = (0, 0)
     tools: tuple[int, int] = (0, 0)
+    spare: int = 0
+    """Further model calls at worst, which something unusual causes: an empty answer, a list that is too
+    long."""
+
+
+class AgentView(Struct, frozen=True):
+    """What the settings of an agent say about what it sees."""
+
+    context: Context | None = None
+    reads: frozenset[str] = frozenset()
+    """The variables that its prompt reads."""
+    recalls: bool = False
+    """Whether it reads memories."""
+
+
+BodyContext = Literal["apart", "loop", "fresh", "given", "speakers"]
+"""What agents in the bodies of a node see:
+
+    apart      they are in a graph of their own, such as a subgraph
+    loop       they are in a loop: its input is their task
+    fresh      the same, but the user has said that each round gets the output of the round before
+    given      the same, but the user has said that each round gets more
+    speakers   the node gives them a discussion, such as a debate
+"""
+
+
+def _apart(_config: Any) -> BodyContext:
+    return "apart"
 
 
 class NodeType(Struct, frozen=True, eq=False):
@@ -132,6 +163,19 @@ class NodeType(Struct, frozen=True, eq=False):
     conversation: Callable[[Any], Any] = _return_none
     """Creates a `Conversation` (kernel/tool_loop.py) from the config, for a node that makes several
     calls, such as an agent with tools; None for a node that makes one."""
+
+    context: Callable[[Any], AgentView | None] = _return_none
+    """What the node sees of the loop around it, from the config; None for nodes that get their queue."""
+
+    with_context: Callable[[Any, Context], Any] | None = None
+    """Called as (config, context), it returns the config with the context of the graph around the node."""
+
+    body_context: Callable[[Any], BodyContext] = _apart
+    """What agents in its bodies see, from the config."""
+
+    follow_up: Callable[[Any], Any] = _return_none
+    """Creates a `Conversation` for a node that usually makes one call, and whose outcome asks for another
+    by its `state`."""
 
     loops: bool = False
     """Whether the node is a loop itself: its bodies run in rounds, which are counted and shown."""
