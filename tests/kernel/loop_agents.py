@@ -415,7 +415,7 @@ class Maker:
         self.at_once, self.caught = self.at_once + (width > 1), self.caught + catches
         body = self.body(depth - 1, jumps=not self.at_once)
         self.at_once, self.caught = self.at_once - (width > 1), self.caught - catches
-        config = {"strategy": strategy, "body": body.written}
+        config: dict[str, Any] = {"strategy": strategy, "body": body.written}
         if carry or not sees:
             config["context"] = "carry" if carry else "fresh"
 

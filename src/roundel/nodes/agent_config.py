@@ -703,13 +703,7 @@ def _examine_context(config: Config, at: Located, reader: NodeReader) -> None:
         name = given["id"].value if "id" in given else "the agent"
         message = f"'{name}' has `context_window: {window.value}` and `context: {context.policy}`; keep one"
         reader.report.error("two-contexts", message, at, "a window keeps messages, a context composes them")
-    if context.profile_id and context.profile_id not in reader.models:
-        place = child(at, "config", "context", "profile_id")
-        hint = (
-            did_you_mean(context.profile_id, reader.models) or "profiles stand under `models`, beside `graph`"
-        )
-        message = f"there is no model profile '{context.profile_id}'"
-        reader.report.error("unknown-profile", message, place, hint)
+    reader.check_profile(context.profile_id, child(at, "config", "context", "profile_id"))
 
 
 def _locate(at: Located, name: str, *keys: str) -> Located:

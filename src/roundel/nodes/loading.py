@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from roundel.nodes import TYPES
 from roundel.plan.breakpoints import check_breakpoints
+from roundel.plan.contexts import check_contexts
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.plan.unpriced import check_prices
@@ -142,6 +143,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
         check_structure(plan, report)
         if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
+        check_contexts(plan, report)
         check_prices(plan, report)
         check_breakpoints(plan, report)
     except WorkflowError as error:

@@ -939,6 +939,12 @@ class NodeReader(Reader):
             self.check_function("function", name, child(at, "config", "function"))
         kind.examine(config, at, self)
 
+    def check_profile(self, name: str, at: Located) -> None:
+        """Reports a model profile that does not exist. An empty name stands for none."""
+        if name and name not in self.models:
+            hint = did_you_mean(name, self.models) or "profiles stand under `models`, beside `graph`"
+            self.report.error("unknown-profile", f"there is no model profile '{name}'", at, hint)
+
     def check_function(self, kind: FunctionKind, name: str, at: Located) -> None:
         """Reports a function that does not exist, or whose module cannot be imported.
 

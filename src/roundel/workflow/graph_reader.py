@@ -189,6 +189,8 @@ class GraphReader(NodeReader):
         drafted = [draft for draft in self.drafts[first:] if isinstance(draft, Node)]
         edges, drafted_edges = self._read_edges(at, nodes)
         self._check_names(at, nodes, settings)
+        if settings is not INVALID and settings.context is not None:
+            self.check_profile(settings.context.profile_id, child(at, "context", "profile_id"))
         if settings is not INVALID and settings.id:
             self.names.append(("graph", settings.id, child(at, "id")))
         if settings is INVALID or self.report.error_count > errors:
