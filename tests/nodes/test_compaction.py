@@ -186,7 +186,8 @@ def test_the_task_and_the_newest_stay_and_sizes_are_right(
     compacted = plan_compaction((*messages, *exchanges), fixed, context, head)
     kept, left = apply_compaction(compacted, messages, exchanges)
     size = fixed + sum(map(message_tokens, kept)) + sum(map(unit_tokens, left))
-    assert compacted.before == fixed + sum(map(unit_tokens, (*messages, *exchanges)))
+    everything: tuple[Message | Exchange, ...] = (*messages, *exchanges)
+    assert compacted.before == fixed + sum(map(unit_tokens, everything))
     assert compacted.after == size
     assert kept[:head] == messages[:head]
     assert (*kept, *left)[-1:] == (*messages, *exchanges)[-1:]
