@@ -216,7 +216,11 @@ def _make_model(
 
     _, client = _make_provider(provider, name, profile, key, http_client, is_checked)
     if provider == "openai":
-        provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
+        if profile.params.get(PROTOCOL) != "responses":
+            from roundel.llm.openai_chat import NamedChatModel
+
+            return NamedChatModel(name, provider=client)
+        provider = "openai-responses"
     return infer_model(f"{provider}:{name}", lambda _name: client)
 
 

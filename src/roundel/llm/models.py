@@ -1,7 +1,7 @@
 """The models of a run: which one answers for which agent, with cache, retries and fallbacks around it.
 
-    CachedModel → RetryingModel → RemoteModel or PluginModel, one for the profile and one for each
-    fallback
+    ProviderRequests → CachedModel → RetryingModel → RemoteModel or PluginModel, one for the profile and
+    one for each fallback
 
 A layer implements `Model` (nodes/services.py); the innermost ones send one request (remote_model.py,
 provider_plugins.py).
@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from roundel.llm.clients import client_model
+from roundel.llm.provider_messages import ProviderRequests
 from roundel.llm.provider_plugins import PluginModel, plugin_model
 from roundel.llm.remote_model import IncompleteAnswer, RemoteModel
 from roundel.llm.resource_pool import ResourceLease
@@ -296,7 +297,7 @@ class Models:
         model: Model = RetryingModel(endpoints, config.retry or ModelRetry(), self._secrets)
         if profile.cache if config.cache is None else config.cache:
             model = CachedModel(model, profile, cache_folder(), self._secrets)
-        return model
+        return ProviderRequests(model)
 
     def profile(self, node: Node) -> Profile:
         return agent_profile(node, self._profiles)

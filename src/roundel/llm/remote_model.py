@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from roundel.llm.clients import PROTOCOL
+from roundel.llm.provider_messages import speaker_name
 from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.prices import Prices
 from roundel.nodes.services import (
@@ -83,19 +84,19 @@ OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
 provider."""
 
 
-def client_messages(request: Request) -> list[ModelMessage]:
+def client_messages(request: Request, with_names: bool = False) -> list[ModelMessage]:
     """The whole conversation in the types of the client library: system message, input, exchanges, later
-    messages."""
+    messages. `with_names` if the provider has a field for the name of a speaker."""
     from pydantic_ai.messages import ModelRequest, SystemPromptPart
 
     made: list[Any] = []
     if request.system:
         made.append(SystemPromptPart(request.system))
-    made.extend(_message_part(message) for message in request.messages)
+    made.extend(_message_part(message, with_names) for message in request.messages)
     for exchange in request.exchanges:
         made.append(_client_response(exchange.reply))
         made.extend(_tool_returns(exchange))
-    made.extend(_message_part(message) for message in request.after)
+    made.extend(_message_part(message, with_names) for message in request.after)
     # Consecutive parts that are not from the model belong to one request of the client library.
     conversation: list[ModelMessage] = []
     for part in made:
@@ -108,16 +109,18 @@ def client_messages(request: Request) -> list[ModelMessage]:
     return conversation
 
 
-def _message_part(message: Message) -> Any:
-    from pydantic_ai.messages import ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+def _message_part(message: Message, with_names: bool) -> Any:
+    from pydantic_ai.messages import ModelResponse, TextPart, UserPromptPart
 
     if message.role == "assistant":
         return ModelResponse([TextPart(message.text)])
-    if message.role == "system":
-        return SystemPromptPart(message.text)
-    if isinstance(message.content, str):
-        return UserPromptPart(message.content)
-    return UserPromptPart([content(block) for block in message.content])
+    parts = message.content if isinstance(message.content, str) else [content(b) for b in message.content]
+    name = speaker_name(message) if with_names else ""
+    if not name:
+        return UserPromptPart(parts)
+    from roundel.llm.openai_chat import NamedPromptPart
+
+    return NamedPromptPart(parts, name=name)
 
 
 def content(block: Block) -> UserContent:
@@ -154,7 +157,12 @@ def _client_response(reply: Reply) -> ModelResponse:
     from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 
     if reply.raw is not None:  # the provider requires the reply back exactly as it was
-        return ModelMessagesTypeAdapter.validate_python([reply.raw])[0]  # type: ignore[return-value]
+        response: Any = ModelMessagesTypeAdapter.validate_python([reply.raw])[0]
+        # Except for a text of white space, which Anthropic sends and does not take back.
+        response.parts = [
+            part for part in response.parts if not isinstance(part, TextPart) or part.content.strip()
+        ]
+        return response  # type: ignore[no-any-return]
     parts: list[Any] = [TextPart(reply.text)] if reply.text else []
     parts.extend(ToolCallPart(call.name, call.arguments, call.id) for call in reply.tool_calls)
     return ModelResponse(parts)
@@ -281,7 +289,8 @@ class RemoteModel:
             raise
 
     async def _response(self, request: Request, say: StreamCallback | None, attempt: int) -> ModelResponse:
-        messages, parameters = client_messages(request), self._parameters(request)
+        messages = client_messages(request, getattr(self._client, "sends_names", False))
+        parameters = self._parameters(request)
         settings = self._settings(request, bool(parameters.function_tools))
         if say is None:
             return await self._client.request(messages, settings, parameters)

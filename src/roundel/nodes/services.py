@@ -163,6 +163,8 @@ class Request(Struct, frozen=True):
     """The JSON Schema of the answer."""
     call: int = 0
     """The number of this call within one execution of the node."""
+    speakers: bool = True
+    """Whether the model is told who said what, where several nodes speak to the agent."""
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
