@@ -102,7 +102,7 @@ def sent(wire: Wire, interface: str, request: Request) -> Recorded:
 
     async def ask() -> None:
         lease = current_pool().lease()
-        models = Models({"default": convert(fields, Profile)}, SecretMasker(), lease)
+        models = Models({"default": convert(fields, Profile)}, SecretMasker(), lease, lambda *_: None)
         model = models.for_node(Node("A", "agent", Config(), AGENT))
         assert (await model.reply(request)).text == "Good."
         await lease.release()
