@@ -135,7 +135,9 @@ def waiting_work() -> tuple[Plan, list[Event]]:
 def test_plain_lines_show_why_a_call_waits() -> None:
     _, events = waiting_work()
     (wait,) = [event for event in events if event.event == "call_waiting"]
-    assert format_event(wait, None) == ("Work  waits 0 s, ConnectionError: the line is dead, attempt 1 of 2")
+    assert format_event(wait, None) == (
+        "Work  waits 0.0 s, ConnectionError: the line is dead, attempt 1 of 2"
+    )
     refused = msgspec.structs.replace(
         wait, data={**wait.data, "seconds": 19.5, "status": 429, "attempt": 3, "of": 5}
     )

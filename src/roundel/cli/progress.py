@@ -242,7 +242,8 @@ def report_text(data: Mapping[str, Any]) -> str:
 def wait_text(data: Mapping[str, Any], seconds: float) -> str:
     """Why a call waits, and for how long: `waits 20 s, 429, attempt 3 of 5`."""
     cause = data.get("status") or _first_words(data["error"])
-    return f"waits {math.ceil(seconds)} s, {cause}, attempt {data['attempt']} of {data['of']}"
+    shown = math.ceil(seconds) if seconds > 1 else round(seconds, 1)
+    return f"waits {shown} s, {cause}, attempt {data['attempt']} of {data['of']}"
 
 
 def _first_words(error: str) -> str:
