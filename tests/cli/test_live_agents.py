@@ -10,14 +10,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.text import Text
 
 import roundel as public
-from roundel.cli.event_lines import format_event
-from roundel.cli.live_view import LiveView, cost_words
+from roundel.cli.event_lines import LoopBounds, format_event
+from roundel.cli.live_view import Display, LiveView, cost_words
 from roundel.cli.output import dollars
-from roundel.cli.progress import UsageTotals
+from roundel.cli.progress import Progress, UsageTotals
 from roundel.cli.prompt import ask_in_terminal
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Result
@@ -116,6 +117,79 @@ def test_json_output_has_reports_without_a_number(tmp_path: Path) -> None:
     (line,) = [json.loads(line) for line in done.stdout.splitlines() if '"progress"' in line]
     assert line["data"] == {"text": "half of it", "fraction": 0.5}
     assert (line["node_id"], line["address"], "seq" in line) == ("Work", "Work", False)
+
+
+# Waits before another attempt.
+
+
+def waiting_work() -> tuple[Plan, list[Event]]:
+    graph = public.Graph(start="Work", end="Work")
+
+    @graph.function("Work", retry={"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0})
+    def work(text: str) -> str:
+        raise ConnectionError("the line is dead")
+
+    return told(graph, {})
+
+
+def test_plain_lines_show_why_a_call_waits() -> None:
+    _, events = waiting_work()
+    (wait,) = [event for event in events if event.event == "call_waiting"]
+    assert format_event(wait, None) == (
+        "Work  waits 0.0 s, ConnectionError: the line is dead, attempt 1 of 2"
+    )
+    refused = msgspec.structs.replace(
+        wait, data={**wait.data, "seconds": 19.5, "status": 429, "attempt": 3, "of": 5}
+    )
+    assert format_event(refused, None) == "Work  waits 20 s, 429, attempt 3 of 5"
+
+
+def test_display_shows_a_wait_until_it_is_over() -> None:
+    plan, events = waiting_work()
+    at = next(number for number, event in enumerate(events) if event.event == "call_waiting")
+    long = msgspec.structs.replace(events[at], data={**events[at].data, "seconds": 20.0, "status": 429})
+    now = 100.0
+    progress = Progress(plan, lambda: now)
+    for event in (*events[:at], long):
+        progress.apply_event(event)
+
+    def shown() -> str:
+        file = io.StringIO()
+        console_to(file, False).print(Display("work", progress.snapshot(), LoopBounds(plan)))
+        return file.getvalue()
+
+    assert "… Work  0.0 s · waits 20 s, 429, attempt 1 of 2" in shown()
+    now += 12.5
+    assert "waits 8 s, 429" in shown()
+    now += 10  # the next attempt is made
+    assert "Work  22.5 s" in shown() and "waits" not in shown()
+    for event in events[at + 1 :]:
+        progress.apply_event(event)
+    assert not progress.snapshot().waits
+
+
+def test_a_call_that_failed_for_good_waits_no_more() -> None:
+    plan, events = waiting_work()
+    at = next(number for number, event in enumerate(events) if event.event == "call_waiting")
+    long = msgspec.structs.replace(events[at], data={**events[at].data, "seconds": 20.0})
+    progress = Progress(plan)
+    for event in (*events[:at], long, *until(events, "Work", "failed")[at + 1 :]):
+        progress.apply_event(event)
+    assert not progress.snapshot().waits
+
+
+def test_json_output_has_waits_without_a_number(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(
+        "graph: {nodes: [{id: Work, type: agent, retry: "
+        "{max_attempts: 2, min_wait_seconds: 0, max_wait_seconds: 0}}], start: Work}\n"
+    )
+    (tmp_path / "s.yaml").write_text("Work: {error: down}\n")
+    done = roundel(tmp_path, "run", "w.yaml", "--json", "--script", "s.yaml", "--input", "tea")
+    (line,) = [json.loads(line) for line in done.stdout.splitlines() if '"call_waiting"' in line]
+    assert (line["data"]["cause"], line["data"]["attempt"], line["data"]["of"]) == ("retry", 1, 2)
+    assert (line["node_id"], line["address"], "seq" in line) == ("Work", "Work", False)
+    stored = roundel(tmp_path, "log", "last", "--json")
+    assert "call_waiting" not in stored.stdout
 
 
 # Tools.

@@ -191,6 +191,29 @@ def test_failed_run_suggests_a_retry(shell: Shell) -> None:
     assert finished == ["failed", "failed", "completed"]
 
 
+PERMANENT = {
+    "authentication": "a key that its provider accepts",
+    "bad_request": "what the provider refuses",
+    "content_filter": "the provider's filter",
+    "context_overflow": "`context: {max_tokens: …}`",
+    "not_found": "`model` or `base_url`",
+}
+
+
+@pytest.mark.parametrize("reason", PERMANENT)
+def test_a_failure_that_must_happen_again_suggests_a_change(shell: Shell, reason: str) -> None:
+    """The suggested retry reads the workflow again, with what was changed in it."""
+    broken = {"Writer": [{"error": "no", "reason": reason}, "one"], "Editor": "OK"}
+    (shell.folder / "script.json").write_text(json.dumps(broken))
+    done = shell(f"roundel run flow.yaml --script script.json --input tea {shell.store}", FAILED)
+    *_, advice, _ = done.stderr.splitlines()
+    assert advice.startswith("the same call would fail again; first ") and PERMANENT[reason] in advice
+    retry = next_of(done)
+    assert retry == f"roundel retry {shell.last()} --workflow flow.yaml{shell.store}"
+    assert next_of(shell(f"roundel runs{shell.store}", DONE)) == f"roundel log {shell.last()}{shell.store}"
+    assert shell(retry, DONE).stdout.strip() == "OK"
+
+
 def test_stopped_run_suggests_a_fork(shell: Shell) -> None:
     shell.run({"Writer": "one"}, code=WAITING)
     fork = next_of(shell(f"roundel stop last{shell.store}", DONE))

@@ -85,7 +85,7 @@ def test_all_input_as_one_text(wire: Wire, provider: str) -> None:
 def test_several_messages_are_sent_as_user_input(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     run_story(nodes_before_agent(wire, provider, literal("One", "first"), literal("Two", "second")))
-    assert "|".join(text for _, text in seen(wire)) == "first|second"
+    assert "|".join(text for _, text in seen(wire)) == "One: first|Two: second"
     assert {role for role, _ in seen(wire)} == {"user"}
 
 
@@ -100,7 +100,7 @@ def test_messages_keep_their_roles(wire: Wire, provider: str) -> None:
     source["graph"]["start"] = ["P0", "P1", "P2", "P3"]
     source["graph"]["edges"] = [{"from": f"P{number}", "to": "A"} for number in range(4)]
     run_story(source)
-    assert seen(wire) == [("user", "Where?"), ("assistant", "In Oslo."), ("user", "When?")]
+    assert seen(wire) == [("user", "P0: Where?"), ("assistant", "In Oslo."), ("user", "P2: When?")]
     assert wire.requests[0].system().replace("\n", "") == "Be brief.Never guess."
 
 

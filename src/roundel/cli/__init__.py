@@ -169,6 +169,8 @@ def _end(code: Any, step: NextStep) -> NoReturn:
     if step.command:
         from roundel.cli.output import echo, styled
 
+        if step.advice:
+            echo(f"the same call would fail again; first {step.advice}")
         echo(styled(f"next: {step.command}", dim=True))
     sys.exit(code)
 

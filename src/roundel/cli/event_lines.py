@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundel.cli.output import one_line
-from roundel.cli.progress import arguments_text, report_text
+from roundel.cli.progress import arguments_text, report_text, wait_text
 from roundel.kernel.events import Event
 from roundel.kernel.state import TRIPS
 from roundel.plan.graph import NodePlan, Plan
@@ -172,6 +172,8 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
         return f"{address}  {word}  {excerpt(data.get(field, ''))}".strip()
     if kind == "progress":
         return f"{address}  progress  {excerpt(report_text(data))}"
+    if kind == "call_waiting":
+        return f"{address}  {excerpt(wait_text(data, data['seconds']))}"
     if kind == "memory_error":
         return f"{address}  without memory  {data['store']}: {excerpt(data['error'])}"
     if kind == "score_regression":

@@ -159,6 +159,8 @@ class Display:
             awaiting_answer = address in run.awaiting_answer
             sign = ("? ", "yellow") if awaiting_answer else (self._spin(3 * number) + " ", "cyan")
             label = "waits for a person" if awaiting_answer else duration(run.active[address])
+            if address in run.waits:
+                sign, label = ("… ", "yellow"), f"{label} · {one_line(run.waits[address])}"
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
             if address in run.reports:
                 yield Text.assemble(INDENT, "  ", (one_line(run.reports[address]), "italic"))

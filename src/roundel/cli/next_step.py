@@ -33,6 +33,8 @@ class NextStep:
         """The arguments of this call."""
         self.command = ""
         """The suggested command for the shell; empty for none."""
+        self.advice = ""
+        """What has to change before the suggested command; empty for nothing."""
         self.run_id = ""
         """The run that the command is about."""
 
@@ -92,6 +94,27 @@ async def suggest_for_run(runs: Runs) -> None:
         suggest("step" if seen.ready or not seen.questions else "answer", row.id)
         return
     suggest(*suggestion_for(row, str(click.get_current_context().command.name)))
+    reason = permanent_reason(row)
+    if reason:
+        step.advice = _CHANGES.get(reason, reason)
+        file = (await runs.inspect(row.id)).plan.workflow.file
+        if file:
+            suggest("retry", row.id, "--workflow", _relative_path(file))
+
+
+def permanent_reason(row: RunRow) -> str:
+    """Why a failed run would fail again if nothing changes; empty if a retry may succeed."""
+    return str((row.summary or {}).get("reason", "")) if row.status == "failed" else ""
+
+
+_CHANGES = {
+    "authentication": "give the model a key that its provider accepts",
+    "bad_request": "correct what the provider refuses: the parameters, the model or the input",
+    "content_filter": "change what the provider's filter holds back, or choose another model",
+    "context_overflow": "shorten what the agent gets, with `context: {max_tokens: …}`",
+    "not_found": "correct `model` or `base_url`, which the provider does not know",
+}
+"""What to change before a retry, by the reason of a permanent failure (docs/failures.md)."""
 
 
 def is_debugged(summary: Mapping[str, Any] | None) -> bool:
@@ -106,7 +129,7 @@ def suggestion_for(row: RunRow, command: str = "") -> list[str]:
     if row.status == "running":
         # Without an owner, the process of the run has died.
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
-    if row.status == "failed" and command != "retry":
+    if row.status == "failed" and command != "retry" and not permanent_reason(row):
         return ["retry", row.id]
     if row.status == "paused" and is_debugged(row.summary):
         return ["step", row.id]
@@ -154,6 +177,14 @@ def _shorten_path(path: str) -> str:
     except (OSError, ValueError):
         return str(Path(path))
     return inside if os.sep in inside else os.path.join(".", inside)  # noqa: PTH118
+
+
+def _relative_path(path: str) -> str:
+    """A path as it is written in the working folder, if it is below it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
 
 
 def _store_option() -> list[str]:

@@ -16,6 +16,7 @@ token events. `settle` and `run_finished` replace them with the run's own figure
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -103,6 +104,8 @@ class Spending:
 
 MAX_PARTIAL_TEXT = 2000
 """Characters of a streaming reply to keep: the display shows only its last lines."""
+MAX_CAUSE = 60
+"""Characters of an error without a status, in the line of a call that waits."""
 OPEN = ("running", "waiting")
 
 
@@ -236,6 +239,17 @@ def report_text(data: Mapping[str, Any]) -> str:
     return text if fraction is None else f"{fraction:.0%} {text}".rstrip()
 
 
+def wait_text(data: Mapping[str, Any], seconds: float) -> str:
+    """Why a call waits, and for how long: `waits 20 s, 429, attempt 3 of 5`."""
+    cause = data.get("status") or _first_words(data["error"])
+    shown = math.ceil(seconds) if seconds > 1 else round(seconds, 1)
+    return f"waits {shown} s, {cause}, attempt {data['attempt']} of {data['of']}"
+
+
+def _first_words(error: str) -> str:
+    return error if len(error) <= MAX_CAUSE else error[: MAX_CAUSE - 1].rstrip() + "…"
+
+
 def state_reason(data: Mapping[str, Any]) -> str:
     """The reason of a `run_state_change`, with the place of a pause: `breakpoint Critic at W[2]/Critic`."""
     reason, breakpoint, address = (data.get(name, "") for name in ("reason", "breakpoint", "address"))
@@ -331,6 +345,8 @@ class ProgressSnapshot:
     """The agents in flight, by address."""
     reports: dict[str, str]
     """What functions say about their progress, by the address of their node."""
+    waits: dict[str, str]
+    """Why calls wait for their next attempt, by address; only those that still do."""
     recent: list[FinishedNode]
     runs: dict[str, int]
     rounds: dict[str, dict[str, Any]]
@@ -359,6 +375,9 @@ class Progress:
         self._rounds: dict[str, dict[str, Any]] = {}
         self._agents = AgentActivities(clock)
         self._reports: dict[str, str] = {}
+        self._waits: dict[str, tuple[float, dict[str, Any]]] = {}
+        """The calls that wait for their next attempt: until when by our clock, and the event's data. No event
+        says that a call goes on, so the time decides."""
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
@@ -374,6 +393,7 @@ class Progress:
             "tool_call": self._on_tool_call,
             "token_stream": self._agents.on_tokens,
             "progress": self._on_report,
+            "call_waiting": self._on_wait,
             "token_usage": self._on_token_usage,
             "end_not_reached": self._on_end_not_reached,
             "run_state_change": self._on_state_change,
@@ -419,6 +439,11 @@ class Progress:
                 set(self._awaiting_answer),
                 self._agents.activities_at(list(self._active)),
                 dict(self._reports),
+                {
+                    address: wait_text(data, until - now)
+                    for address, (until, data) in self._waits.items()
+                    if until > now
+                },
                 list(self._recent),
                 dict(self._runs),
                 {name: {**figures, "by": self._left.get(name, "")} for name, figures in self._rounds.items()},
@@ -442,6 +467,7 @@ class Progress:
         # A skipped node was never in flight, or was cancelled.
         self._active.pop(address, None)
         self._reports.pop(address, None)
+        self._waits.pop(address, None)
         rounds = self._agents.on_node_done(address)
         if status == "skipped":
             self._awaiting_answer.discard(address)
@@ -496,6 +522,9 @@ class Progress:
         if not self._agents.on_report(event) and address in self._active:
             self._reports[address] = report_text(event.data)
 
+    def _on_wait(self, event: Event) -> None:
+        self._waits[event.address or ""] = self._now() + event.data["seconds"], event.data
+
     def _on_token_usage(self, event: Event) -> None:
         self._agents.on_reply(event)
         self._spending.tokens(event)
@@ -515,6 +544,7 @@ class Progress:
         self._active.clear()
         self._agents.clear()
         self._reports.clear()
+        self._waits.clear()
         # The run's own figures: this process may not have seen all events.
         self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
         self._spending.settle(data.get("usage", {}))

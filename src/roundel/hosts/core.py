@@ -194,11 +194,14 @@ class RunLog:
             for event in events:
                 observe(event)
 
-    def publish_transient(self, event: str, address: str, data: dict[str, Any], now: float) -> None:
+    def publish_transient(
+        self, event: str, address: str, data: dict[str, Any], now: float, *, is_output: bool = True
+    ) -> None:
         """Publishes an event that is not part of the run, such as streamed text: it has no number and is
-        not stored. Dropped if the call at the address has ended, or if its output must not be logged."""
+        not stored. Dropped if the call at the address has ended, or if it is output that must not be
+        logged."""
         execution = self.state.calls.get(address)
-        if execution is None or not execution.node.logs_output:
+        if execution is None or (is_output and not execution.node.logs_output):
             return
         node_id = execution.node.id
         for observe in self.observers:

@@ -45,7 +45,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.walk import copy_for_edge
 from roundel.nodes.middleware import Middleware, Veto, Visit
-from roundel.nodes.services import Behaviour, NodeError, failure_type, outcome_of
+from roundel.nodes.services import Behaviour, CallWait, NodeError, failure_reason, failure_type, outcome_of
 from roundel.nodes.user_code import (
     CONTROL_EXCEPTIONS,
     TimeLimit,
@@ -334,7 +334,7 @@ def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
     behaviour = node.kind.prepare(envelope, services)
     if envelope.timeout is None and envelope.retry is None:
         return behaviour
-    return _with_retries(behaviour, envelope.timeout, envelope.retry or Retry(max_attempts=1))
+    return _with_retries(behaviour, envelope.timeout, envelope.retry or Retry(max_attempts=1), services)
 
 
 def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -419,7 +419,14 @@ class Executor:
             attempts, error = error.attempts, error.__cause__
         # A model has attempts of its own within each attempt of its node.
         kind, inner = failure_type(error)
-        return Failed(address, self.describe(error), self.now(), error_type=kind, attempts=attempts * inner)
+        return Failed(
+            address,
+            self.describe(error),
+            self.now(),
+            error_type=kind,
+            attempts=attempts * inner,
+            reason=failure_reason(error),
+        )
 
     def describe(self, error: BaseException) -> str:
         """An exception as text for events and results, without secrets."""
@@ -460,27 +467,32 @@ class AttemptsFailed(Exception):
         self.attempts = attempts
 
 
-def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> Behaviour:
+def _with_retries(
+    behaviour: Behaviour, timeout: float | None, retry: Retry, services: NodeServices
+) -> Behaviour:
     """A behaviour with a timeout for each attempt, and retries.
 
     Retries are part of one call and leave no fact: the journal records what the node returned in the
     end. A crash during the attempts makes the call again, with all its attempts and the same idempotency
-    key."""
+    key. A conversation that is too long for its model stays too long, so it is not tried again."""
 
     async def attempt_once(call: Call) -> Outcome:
         outcome = behaviour(call)
         return outcome if isinstance(outcome, Outcome) else outcome_of(await outcome)
 
     async def attempts(call: Call) -> Outcome:
-        for attempt in range(1, retry.max_attempts):
+        attempt = 1
+        while True:
             try:
                 return await _with_timeout(attempt_once(call), timeout)
-            except Exception:  # not BaseException: a cancellation ends the attempts
-                await asyncio.sleep(_backoff(retry, attempt))
-        try:
-            return await _with_timeout(attempt_once(call), timeout)
-        except Exception as error:
-            raise AttemptsFailed(retry.max_attempts) from error
+            except Exception as error:  # not BaseException: a cancellation ends the attempts
+                if attempt == retry.max_attempts or failure_type(error)[0] == "ContextOverflow":
+                    raise AttemptsFailed(attempt) from error
+                seconds = _backoff(retry, attempt)
+                text = services.secrets.mask(" ".join(describe_error(error).split()))
+                services.publish_wait(call.address, CallWait(seconds, attempt, retry.max_attempts, text))
+            await asyncio.sleep(seconds)
+            attempt += 1
 
     return attempts
 

@@ -32,10 +32,12 @@ from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Store, StoreError
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Command
+from roundel.kernel.events import stamp
 from roundel.kernel.facts import Fact, InterceptPoints, Reopened, Started
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
+from roundel.nodes.services import CallWait
 from roundel.nodes.user_code import ProgressReporter, progress_reporter, valid_unicode
 from roundel.plan.graph import Plan
 from roundel.workflow.allow_list import TRUSTED, Policy
@@ -78,6 +80,7 @@ class LocalRun:
             folder=folder or WORKSPACES,
             record=recorder,
             say=self._publish_tokens,
+            on_wait=self._publish_wait,
             policy=policy,
         )
         ready = prepare(plan, services)
@@ -117,6 +120,23 @@ class LocalRun:
     def _publish_tokens(self, address: str, text: str, attempt: int, offset: int) -> None:
         data = {"text": text, "attempt": attempt, "offset": offset}
         self._log.publish_transient("token_stream", address, data, self.now())
+
+    def _publish_wait(self, address: str, wait: CallWait) -> None:
+        now = self.now()
+        data: dict[str, Any] = {
+            "call": address,
+            "cause": "retry",
+            "seconds": round(wait.seconds, 3),
+            "until": stamp(now + wait.seconds),
+            "error": valid_unicode(wait.error),
+            "attempt": wait.attempt,
+            "of": wait.of,
+        }
+        if wait.status is not None:
+            data["status"] = wait.status
+        if wait.model:
+            data["model"] = wait.model
+        self._log.publish_transient("call_waiting", address, data, now, is_output=False)
 
     def _publish_progress(self, address: str, text: str, fraction: float | None) -> None:
         data: dict[str, Any] = {"text": self._services.secrets.mask(valid_unicode(text))}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from roundel.journal.store import Store
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
-from roundel.nodes.services import MemoryReader, Model, NodeError, StreamCallback, Toolbox
+from roundel.nodes.services import MemoryReader, Model, NodeError, StreamCallback, Toolbox, WaitCallback
 from roundel.nodes.user_code import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.allow_list import TRUSTED, Policy
@@ -53,6 +53,7 @@ class NodeServices:
         folder: Path,
         record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
+        on_wait: WaitCallback,
         policy: Policy = TRUSTED,
     ) -> None:
         # Replaced when the run starts: only then the time of its last fact is known
@@ -71,6 +72,8 @@ class NodeServices:
         self.folder = folder
         self._recorder = record
         self._publish_text = say
+        self.publish_wait = on_wait
+        """Publishes that a call waits before its next attempt."""
         self._threads = asyncio.Semaphore(MAX_THREADS)
         self._lease: ResourceLease | None = None
         self._models: Any = None
@@ -105,7 +108,7 @@ class NodeServices:
         if self._models is None:
             from roundel.llm.models import Models
 
-            self._models = Models(self._workflow.models, self.secrets, self.lease)
+            self._models = Models(self._workflow.models, self.secrets, self.lease, self.publish_wait)
         model: Model = self._models.for_node(node)
         return model if self._recorder is None else RecordedModel(model, self._recorder, self.secrets)
 

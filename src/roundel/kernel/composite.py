@@ -189,9 +189,19 @@ def _apply(
     for name, data in action.events:
         run.emit(name, node.id, address, data)
     if action.error:
-        kind, attempts = (failed.error_type, failed.attempts) if failed else ("ExpressionError", 1)
-        decides = failed is None
-        fail(run, execution, action.error, kind, attempts=attempts, owner=composite_run, decides=decides)
+        kind, attempts, reason = (
+            (failed.error_type, failed.attempts, failed.reason) if failed else ("ExpressionError", 1, "")
+        )
+        fail(
+            run,
+            execution,
+            action.error,
+            kind,
+            attempts=attempts,
+            owner=composite_run,
+            decides=failed is None,
+            reason=reason,
+        )
         return
     if action.last is not None:
         _cancel_later_rounds(run, composite_run, action.last)

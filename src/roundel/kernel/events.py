@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from roundel.kernel.codec import Codec
 
-TRANSIENT = ("token_stream", "progress")
+TRANSIENT = ("token_stream", "progress", "call_waiting")
 """Events about a call in flight. They are not part of the run: they have no number, are never stored,
 and reach only those who follow the run at that moment."""
 

@@ -150,9 +150,12 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further events, by name and data, to emit before the `completed` event."""
 
 
-def failure_data(error: str, type: str, node: str, address: str, attempts: int) -> dict[str, Any]:
+def failure_data(
+    error: str, type: str, node: str, address: str, attempts: int, reason: str = ""
+) -> dict[str, Any]:
     """The `data` of a message that reports a failure."""
-    return {"error": error, "type": type, "node": node, "address": address, "attempts": attempts}
+    data = {"error": error, "type": type, "node": node, "address": address, "attempts": attempts}
+    return {**data, "reason": reason} if reason else data
 
 
 class InterceptPoints(Struct, frozen=True, omit_defaults=True):
@@ -195,6 +198,8 @@ class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     error_type: str = ""
     """The kind of failure: `RateLimited`, `Timeout`, `ModelError`, or the class of an exception."""
     attempts: int = 1
+    reason: str = ""
+    """Why the same call must fail again, such as `authentication`; empty if it may succeed."""
 
 
 class Answered(Struct, frozen=True, tag="answered"):

@@ -587,9 +587,10 @@ def fail(
     inputs: tuple[Message, ...] | None = None,
     owner: CompositeRun | None = None,
     decides: bool = False,
+    reason: str = "",
 ) -> None:
     """Fails a node. `cause` is the call that failed, if it is one of several calls of the node; the
-    other arguments describe what a retry has to do (`Failure`).
+    other arguments describe what a retry has to do (`Failure`), and whether it can succeed.
 
     The failure goes outwards, to the first that handles it: an error edge of the node; the composite node
     around its graph, if its controller catches failures; an error edge of the node that called its graph,
@@ -609,6 +610,7 @@ def fail(
         inputs,
         owner,
         decides,
+        reason,
     )
     if walk is not None or not _try_error_edges(run, failure, execution):
         _propagate(run, failure, execution)
@@ -624,6 +626,8 @@ def _propagate(run: Run, failure: Failure, level: Execution) -> None:
     while True:
         if level.address == failure.address:
             data = {"status": "failed", "error": failure.error, "type": failure.type}
+            if failure.reason:
+                data["reason"] = failure.reason
             run.emit("node_state_change", level.node.id, level.address, data)
         instance = level.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration

@@ -219,7 +219,10 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """Fields of a run that are only used during a step."""
 
 
-_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {("GuardStats", "scores"): dict}
+_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
+    ("GuardStats", "scores"): dict,
+    ("Failure", "reason"): str,
+}
 """Fields of mutable objects that snapshots of earlier programs lack, with what creates their values. Only for
 fields that decide nothing: otherwise a run that is restored would differ from one that is replayed."""
 

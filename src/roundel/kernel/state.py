@@ -381,11 +381,13 @@ class Failure(Struct):
     """The composite node whose question failed, or whose controller failed to decide."""
     decides: bool = False
     """The controller of `owner` failed; there is no call to make again."""
+    reason: str = ""
+    """Why the same call must fail again; empty if it may succeed."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The `data` of the message that reports it."""
-        return failure_data(self.error, self.type, self.node_id, self.address, self.attempts)
+        return failure_data(self.error, self.type, self.node_id, self.address, self.attempts, self.reason)
 
 
 class HandledFailure(Struct, frozen=True):
@@ -817,6 +819,9 @@ class Run:
             data["data"] = self.output.data
         if self.error is not None:
             data["error"] = self.error
+            reason = next((failure.reason for failure in self.unfinished if failure.reason), "")
+            if reason:
+                data["reason"] = reason
         if self.lock is not None:
             data["lock"] = msgspec.to_builtins(self.lock)
         if self.status == "paused":

@@ -449,7 +449,7 @@ def _failed(run: Run, fact: Failed) -> None:
     elif execution.owner.__class__ is CompositeRun:
         on_answer_failed(run, execution, fact)
     else:
-        fail(run, execution, fact.error, fact.error_type, attempts=fact.attempts)
+        fail(run, execution, fact.error, fact.error_type, attempts=fact.attempts, reason=fact.reason)
     advance(run)
 
 

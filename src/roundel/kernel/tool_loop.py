@@ -220,14 +220,16 @@ def _apply(
     if action.error or action.outcome is not None:
         loop_ended(run, tool_loop.stem)
     if action.error:
-        kind, attempts = (failed.error_type, failed.attempts) if failed else ("", 1)
+        kind, attempts, reason = (
+            (failed.error_type, failed.attempts, failed.reason) if failed else ("", 1, "")
+        )
         kind = action.error_type or kind or "ModelError"
         if action.error_answer is not None:
-            data = failure_data(action.error, kind, node.id, address, attempts)
+            data = failure_data(action.error, kind, node.id, address, attempts, reason)
             message = Message(action.error_answer, "assistant", data)
             complete(run, execution, Outcome((message,)))
         else:
-            fail(run, execution, action.error, kind, attempts=attempts, cause=cause)
+            fail(run, execution, action.error, kind, attempts=attempts, cause=cause, reason=reason)
         return
     if action.lock is not None:
         lock(run, *action.lock, node.id, address)

@@ -13,8 +13,10 @@ import logging
 import os
 import traceback
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from functools import cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -84,7 +86,7 @@ def mask_client_logs(secrets: SecretMasker) -> None:
 
 MAX_IDLE_CONNECTIONS = 200
 """Open connections that wait for another request."""
-READ_TIMEOUT = 600.0
+READ_TIMEOUT = 300.0
 """Seconds without any data, unless a profile has a timeout."""
 CONNECT_TIMEOUT = 10.0
 """Seconds."""
@@ -112,7 +114,10 @@ def http_client(headers: Mapping[str, str], lease: ResourceLease) -> Any:
             timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT, pool=None),
             follow_redirects=True,
             verify=_ssl_context(),
-            event_hooks={"request": [_add_headers_hook(headers)]} if headers else None,
+            event_hooks={
+                "request": [_add_headers_hook(headers)] if headers else [],
+                "response": [_keep_beginning],
+            },
             transport=None if networks is None else _checked_transport(networks, limits),
         )
 
@@ -145,6 +150,57 @@ def _add_headers_hook(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[N
             request.headers.update(headers)
 
     return add
+
+
+KEPT_BYTES = 2000
+
+
+class AnswerBeginning:
+    """The first bytes of a provider's answer, for the error if nobody can read it. The client libraries
+    report only that they could not."""
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        """None before the answer begins, or if it is not kept."""
+
+    @property
+    def text(self) -> str | None:
+        return None if self.content is None else self.content.decode(errors="replace").strip()
+
+
+answer_beginning: ContextVar[AnswerBeginning | None] = ContextVar("roundel_answer", default=None)
+"""Where to keep the beginning of the answer to the current request."""
+
+
+async def _keep_beginning(response: Any) -> None:
+    kept = answer_beginning.get()
+    # Compressed bytes say nothing, and errors have their body in the exception.
+    if kept is None or response.status_code != HTTPStatus.OK or "content-encoding" in response.headers:
+        return
+    response.stream = _kept_stream()(response.stream, kept)
+
+
+@cache
+def _kept_stream() -> Any:
+    import httpx2
+
+    class KeptStream(httpx2.AsyncByteStream):
+        """The body of an answer; its beginning is kept as it passes."""
+
+        def __init__(self, body: Any, kept: AnswerBeginning) -> None:
+            self._body, self._kept = body, kept
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            content = self._kept.content = b""
+            async for part in self._body:
+                if len(content) < KEPT_BYTES:
+                    content = self._kept.content = content + part[:KEPT_BYTES]
+                yield part
+
+        async def aclose(self) -> None:
+            await self._body.aclose()
+
+    return KeptStream
 
 
 T = TypeVar("T")
@@ -216,7 +272,11 @@ def _make_model(
 
     _, client = _make_provider(provider, name, profile, key, http_client, is_checked)
     if provider == "openai":
-        provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
+        if profile.params.get(PROTOCOL) != "responses":
+            from roundel.llm.openai_chat import NamedChatModel
+
+            return NamedChatModel(name, provider=client)
+        provider = "openai-responses"
     return infer_model(f"{provider}:{name}", lambda _name: client)
 
 

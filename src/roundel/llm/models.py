@@ -1,7 +1,7 @@
 """The models of a run: which one answers for which agent, with cache, retries and fallbacks around it.
 
-    CachedModel → RetryingModel → RemoteModel or PluginModel, one for the profile and one for each
-    fallback
+    ProviderRequests → CachedModel → RetryingModel → RemoteModel or PluginModel, one for the profile and
+    one for each fallback
 
 A layer implements `Model` (nodes/services.py); the innermost ones send one request (remote_model.py,
 provider_plugins.py).
@@ -13,22 +13,42 @@ import asyncio
 import hashlib
 import os
 import random
-import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from roundel.llm.clients import client_model
+from roundel.llm.provider_errors import (
+    MAX_UNREADABLE_SHOWN,
+    SilentProvider,
+    UnreadableAnswer,
+    describe_error,
+    is_retryable,
+    kind_of,
+    permanent_reason,
+    retry_after,
+    status_of,
+)
+from roundel.llm.provider_messages import ProviderRequests
 from roundel.llm.provider_plugins import PluginModel, plugin_model
-from roundel.llm.remote_model import IncompleteAnswer, RemoteModel
+from roundel.llm.remote_model import RemoteModel
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config, ModelRetry
 from roundel.nodes.agent_models import agent_profile
 from roundel.nodes.prices import Prices
-from roundel.nodes.services import Exchange, Model, NodeError, Reply, Request, StreamCallback
+from roundel.nodes.services import (
+    CallWait,
+    Exchange,
+    Model,
+    NodeError,
+    Reply,
+    Request,
+    StreamCallback,
+    WaitCallback,
+)
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import PROVIDER_ALIASES, PROVIDERS, Profile
@@ -110,23 +130,8 @@ def _write_reply(path: Path, reply: Reply) -> None:
 MAX_RETRY_AFTER = 120.0
 """Seconds. A provider that asks for a longer wait counts as failed, so that a fallback is tried."""
 MAX_ERROR_LENGTH = 1000
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s?")
-RETRYABLE_ERRORS = frozenset(
-    {
-        "ModelConnectionError",
-        "ModelTimeoutError",
-        "ModelRequestTimeout",
-        "TransportError",
-        "ConnectionError",
-        "TimeoutError",
-        # An answer that is empty or no JSON: a proxy or the network damaged it.
-        "UnexpectedModelBehavior",
-        "JSONDecodeError",
-    }
-)
-RATE_LIMITED = 429
-TIMEOUTS = frozenset({"TimeoutError", "TimeoutException", "APITimeoutError", "LateAnswer"})
-FINAL_ERRORS = frozenset({"ContentFilterError", "RefusedAddressError"})
+MAX_SILENT_ATTEMPTS = 2
+"""How often a provider is asked that sends nothing at all until the time-out."""
 
 
 class ModelEndpoint(Protocol):
@@ -145,35 +150,54 @@ class RetryingModel:
     All retries are here: those of the client libraries are off, because two layers would multiply the
     attempts, and the inner one would not be reported."""
 
-    def __init__(self, models: Sequence[ModelEndpoint], retry: ModelRetry, secrets: SecretMasker) -> None:
+    def __init__(
+        self,
+        models: Sequence[ModelEndpoint],
+        retry: ModelRetry,
+        secrets: SecretMasker,
+        on_wait: WaitCallback,
+    ) -> None:
         self._models = models
         self._retry = retry
         self._secrets = secrets
+        self._on_wait = on_wait
         self._attempts = retry.max_attempts if retry.enabled else 1
 
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
-        attempt = 0  # counts over all models, so that the parts of streamed answers can be told apart
+        made = 0  # counts over all models, so that the parts of streamed answers can be told apart
         trouble: list[str] = []
-        final: list[str] = []
-        kind = "ModelError"
+        failures: list[_Failure] = []
         for model in self._models:
-            for left in reversed(range(self._attempts)):
+            attempt, attempts = 0, self._attempts
+            while True:
+                made += 1
                 attempt += 1
                 try:
-                    return _with_warnings(trouble, await model.ask(request, say, attempt))
+                    return _with_warnings(trouble, await model.ask(request, say, made))
                 except Exception as error:
-                    trouble.append(f"{model.label}: {self._describe_masked(error)}")
-                    wait = self._retry_delay(error, self._attempts - left) if left else None
-                    kind = _kind_of(error)
+                    failure = _Failure(model.label, self._describe_masked(error), error, attempt)
+                    if isinstance(error, SilentProvider):
+                        attempts = min(attempts, MAX_SILENT_ATTEMPTS)
+                trouble.append(f"{failure.model}: {failure.text}")
+                wait = self._retry_delay(failure.error, attempt) if attempt < attempts else None
                 if wait is None:
-                    final.append(trouble[-1])
+                    failures.append(failure)
                     break
+                status = status_of(failure.error)
+                self._on_wait(
+                    request.address, CallWait(wait, attempt, attempts, failure.text, status, model.label)
+                )
                 await asyncio.sleep(wait)
-        raise NodeError("; ".join(final), kind, attempt) from None
+        raise _final_error(failures, request.node_id, made) from None
 
     def _describe_masked(self, error: Exception) -> str:
         # Mask first, then cut: half a key would not be recognised.
-        return self._secrets.mask(describe_error(error))[:MAX_ERROR_LENGTH]
+        text = self._secrets.mask(describe_error(error))[:MAX_ERROR_LENGTH]
+        if isinstance(error, UnreadableAnswer) and error.content:
+            content = " ".join(self._secrets.mask(error.content).split())
+            cut = len(content) > MAX_UNREADABLE_SHOWN
+            return f"{text}: '{content[:MAX_UNREADABLE_SHOWN]}{'…' if cut else ''}'"
+        return text
 
     def _retry_delay(self, error: Exception, attempt: int) -> float | None:
         """The seconds until the next attempt; None if a retry is useless."""
@@ -187,100 +211,59 @@ class RetryingModel:
         return random.uniform(longest / 2, longest)
 
 
-def _kind_of(error: BaseException) -> str:
-    """The kind of failure for error edges, of the last attempt."""
-    if isinstance(error, NodeError) and error.type:
-        return error.type
-    if any(getattr(one, "status_code", None) == RATE_LIMITED for one in _error_chain(error)):
-        return "RateLimited"
-    names = {kind.__name__ for one in _error_chain(error) for kind in type(one).__mro__}
-    return "Timeout" if names & TIMEOUTS else "ModelError"
+class _Failure(NamedTuple):
+    """The last failure of one model."""
+
+    model: str
+    text: str
+    error: Exception
+    attempts: int
+
+    def __str__(self) -> str:
+        text, requested = f"{self.model}: {self.text}", retry_after(self.error)
+        if self.attempts > 1 or requested is not None:
+            text += f"; given up after {self.attempts} attempt{'' if self.attempts == 1 else 's'}"
+        if requested is not None:
+            text += f"; the provider asked to wait {requested:g} s"
+        return text
+
+
+def _final_error(failures: list[_Failure], node_id: str, attempts: int) -> NodeError:
+    """The error of a call that no model answered.
+
+    Its kind is that of the last failure. But if the context of any model was too small, that is the kind: a
+    shorter conversation may still be answered. It must fail again only if every model would."""
+    kinds = [kind_of(failure.error) for failure in failures]
+    reasons = [permanent_reason(failure.error) for failure in failures]
+    kind = "ContextOverflow" if "ContextOverflow" in kinds else kinds[-1]
+    text = "; ".join(str(failure) for failure in failures)
+    if kind == "ContextOverflow":
+        text += f"; the conversation does not fit; set `context: {{max_tokens: …}}` on '{node_id}'"
+    return NodeError(text, kind, attempts, reasons[0] if all(reasons) else "")
 
 
 def _with_warnings(trouble: list[str], reply: Reply) -> Reply:
     if not trouble:
         return reply
-    return msgspec.structs.replace(reply, trouble=tuple(f"asked again: {one}" for one in trouble))
-
-
-def is_retryable(error: BaseException, retry: ModelRetry) -> bool:
-    """Whether an error may be temporary. The lists of the workflow come first, then the status, then
-    known exceptions, and only then the text. Exceptions are compared by name, over the whole chain of
-    causes: the client libraries wrap them, and need not be installed."""
-    names = {kind.__name__ for one in _error_chain(error) for kind in type(one).__mro__}
-    if names & set(retry.non_retry_exception_types):
-        return False
-    if names & set(retry.retry_on_exception_types):
-        return True
-    status = getattr(error, "status_code", None)
-    if status is not None:
-        return status in retry.retry_on_status_codes
-    if isinstance(error, IncompleteAnswer) or (names & RETRYABLE_ERRORS and not names & FINAL_ERRORS):
-        return True
-    text = " ".join(str(one) for one in _error_chain(error)).lower()
-    return any(part.lower() in text for part in retry.retry_on_error_substrings)
-
-
-def retry_after(error: BaseException) -> float | None:
-    """The wait in seconds that the provider asks for: from a header or, with Google, from the body."""
-    requested = getattr(error, "retry_after", None)
-    if requested is not None:
-        return float(requested)
-    header = (getattr(error, "headers", None) or {}).get("retry-after", "")
-    delays = [detail.get("retryDelay", "") for detail in _error_details(getattr(error, "body", None))]
-    for text in (header, *delays):
-        found = _SECONDS.fullmatch(text)
-        if found:
-            return float(found[1])
-    return None
-
-
-def _error_details(body: Any) -> list[dict[str, Any]]:
-    error = body.get("error") if isinstance(body, dict) else None
-    details = error.get("details") if isinstance(error, dict) else None
-    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-
-
-def _error_chain(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
-
-
-def describe_error(error: BaseException) -> str:
-    """The error in one line, with the provider's own message if there is one."""
-    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-    if status is None:
-        return _one_line(_error_text(error)) or type(error).__name__
-    words = body
-    while isinstance(words, dict):
-        words = words.get("error") or words.get("message") or str(body)
-    return f"the provider answered {status}: {_one_line(words or body or '')}"
-
-
-def _error_text(error: BaseException) -> str:
-    """The text of an error. For a failed connection the innermost cause is added, since the outer text
-    says only that the connection failed."""
-    text = str(error)
-    if type(error).__name__ not in ("ModelConnectionError", "ModelTimeoutError"):
-        return text
-    cause = next((str(one) for one in reversed(list(_error_chain(error))) if str(one)), "")
-    return text if cause in text else f"{text.rstrip('.')}: {cause}"
-
-
-def _one_line(words: object) -> str:
-    return " ".join(str(words).split())
+    asked_again = (f"asked again: {one}" for one in trouble)
+    return msgspec.structs.replace(reply, trouble=(*asked_again, *reply.trouble))
 
 
 class Models:
     """The models of one run. The host creates it; `for_node` gives each agent its model, with retries,
     fallbacks and cache. Clients come from the pool of the process through `lease`; prices and the
-    masking of secrets belong to the run."""
+    masking of secrets belong to the run. `on_wait` is told about each wait before another attempt."""
 
-    def __init__(self, profiles: Mapping[str, Profile], secrets: SecretMasker, lease: ResourceLease) -> None:
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        secrets: SecretMasker,
+        lease: ResourceLease,
+        on_wait: WaitCallback,
+    ) -> None:
         self._profiles = profiles
         self._secrets = secrets
+        self._on_wait = on_wait
         self._prices = Prices(profiles)
         self._endpoints: dict[bytes, RemoteModel | PluginModel] = {}
         self._lease = lease
@@ -293,10 +276,10 @@ class Models:
         endpoints = [self._endpoint(one) for one in (profile, *fallbacks)]
         for endpoint in endpoints:
             endpoint.check(config.provider_params)
-        model: Model = RetryingModel(endpoints, config.retry or ModelRetry(), self._secrets)
+        model: Model = RetryingModel(endpoints, config.retry or ModelRetry(), self._secrets, self._on_wait)
         if profile.cache if config.cache is None else config.cache:
             model = CachedModel(model, profile, cache_folder(), self._secrets)
-        return model
+        return ProviderRequests(model)
 
     def profile(self, node: Node) -> Profile:
         return agent_profile(node, self._profiles)

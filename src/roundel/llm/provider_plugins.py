@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from roundel.llm.remote_model import LateAnswer, TextStream
+from roundel.llm.provider_errors import LateAnswer
+from roundel.llm.remote_model import TextStream
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.prices import Prices, cost_of_tokens
 from roundel.nodes.services import NodeError, Reply, Request, StreamCallback

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from roundel.llm.clients import PROTOCOL
+from roundel.llm import clients
+from roundel.llm.clients import PROTOCOL, AnswerBeginning, answer_beginning
+from roundel.llm.provider_errors import (
+    CONTENT_FILTER,
+    IncompleteAnswer,
+    LateAnswer,
+    SilentProvider,
+    UnreadableAnswer,
+    class_names,
+    error_chain,
+    status_of,
+)
+from roundel.llm.provider_messages import speaker_name
 from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.prices import Prices
 from roundel.nodes.services import (
@@ -83,19 +96,19 @@ OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
 provider."""
 
 
-def client_messages(request: Request) -> list[ModelMessage]:
+def client_messages(request: Request, with_names: bool = False) -> list[ModelMessage]:
     """The whole conversation in the types of the client library: system message, input, exchanges, later
-    messages."""
+    messages. `with_names` if the provider has a field for the name of a speaker."""
     from pydantic_ai.messages import ModelRequest, SystemPromptPart
 
     made: list[Any] = []
     if request.system:
         made.append(SystemPromptPart(request.system))
-    made.extend(_message_part(message) for message in request.messages)
+    made.extend(_message_part(message, with_names) for message in request.messages)
     for exchange in request.exchanges:
         made.append(_client_response(exchange.reply))
         made.extend(_tool_returns(exchange))
-    made.extend(_message_part(message) for message in request.after)
+    made.extend(_message_part(message, with_names) for message in request.after)
     # Consecutive parts that are not from the model belong to one request of the client library.
     conversation: list[ModelMessage] = []
     for part in made:
@@ -108,16 +121,18 @@ def client_messages(request: Request) -> list[ModelMessage]:
     return conversation
 
 
-def _message_part(message: Message) -> Any:
-    from pydantic_ai.messages import ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+def _message_part(message: Message, with_names: bool) -> Any:
+    from pydantic_ai.messages import ModelResponse, TextPart, UserPromptPart
 
     if message.role == "assistant":
         return ModelResponse([TextPart(message.text)])
-    if message.role == "system":
-        return SystemPromptPart(message.text)
-    if isinstance(message.content, str):
-        return UserPromptPart(message.content)
-    return UserPromptPart([content(block) for block in message.content])
+    parts = message.content if isinstance(message.content, str) else [content(b) for b in message.content]
+    name = speaker_name(message) if with_names else ""
+    if not name:
+        return UserPromptPart(parts)
+    from roundel.llm.openai_chat import NamedPromptPart
+
+    return NamedPromptPart(parts, name=name)
 
 
 def content(block: Block) -> UserContent:
@@ -154,7 +169,12 @@ def _client_response(reply: Reply) -> ModelResponse:
     from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 
     if reply.raw is not None:  # the provider requires the reply back exactly as it was
-        return ModelMessagesTypeAdapter.validate_python([reply.raw])[0]  # type: ignore[return-value]
+        response: Any = ModelMessagesTypeAdapter.validate_python([reply.raw])[0]
+        # Except for a text of white space, which Anthropic sends and does not take back.
+        response.parts = [
+            part for part in response.parts if not isinstance(part, TextPart) or part.content.strip()
+        ]
+        return response  # type: ignore[no-any-return]
     parts: list[Any] = [TextPart(reply.text)] if reply.text else []
     parts.extend(ToolCallPart(call.name, call.arguments, call.id) for call in reply.tool_calls)
     return ModelResponse(parts)
@@ -172,10 +192,15 @@ def parse_response(response: ModelResponse, model: str, cost_usd: float | None) 
     request with this reply follows."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
-    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     calls = [_tool_request(part) for part in response.parts if isinstance(part, ToolCallPart)]
+    # A model that refuses says so in words, which some interfaces have in a place of their own.
+    refusal = str((response.provider_details or {}).get("refusal") or "")
+    trouble: tuple[str, ...] = ()
+    if text and response.finish_reason == "content_filter":
+        trouble = (f"the provider held a part of the answer back: {refusal or _finish_reason(response)}",)
     return Reply(
-        "".join(texts),
+        text or refusal,
         None,
         response.usage.input_tokens,
         response.usage.output_tokens,
@@ -183,6 +208,7 @@ def parse_response(response: ModelResponse, model: str, cost_usd: float | None) 
         model,
         cost_usd,
         cut=response.finish_reason == "length",
+        trouble=trouble,
         raw=_provider_data(response, any(call.problem for call in calls)) if calls else None,
     )
 
@@ -222,12 +248,19 @@ ALWAYS_STRICT = frozenset({"anthropic"})
 schema."""
 
 
-class IncompleteAnswer(Exception):
-    """An answer is incomplete or did not arrive in time. A retry may succeed."""
-
-
-class LateAnswer(IncompleteAnswer):
-    """An answer did not arrive in time."""
+READABLE = ("{", "[", "data:", "event:", "id:", "retry:", ":")
+"""How answers begin: with JSON, or with an event of a stream."""
+EXPLAINED = frozenset(
+    {
+        "ModelConnectionError",
+        "TransportError",
+        "TimeoutError",
+        "LateAnswer",
+        "NodeError",
+        "ContentFilterError",
+    }
+)
+"""Errors that are not about the content of an answer."""
 
 
 class RemoteModel:
@@ -254,7 +287,7 @@ class RemoteModel:
         self.check(profile.params)
 
     async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply:
-        response = await self._request_with_timeout(request, say, attempt)
+        response = await self._request_explained(request, say, attempt)
         usage = response.usage
         # Some servers report no usage. The cost is then unknown, which is not the same as 0.
         counted = (
@@ -265,6 +298,30 @@ class RemoteModel:
         if not reply.text and not reply.tool_calls:
             _check_empty_response(response)
         return reply
+
+    async def _request_explained(
+        self, request: Request, say: StreamCallback | None, attempt: int
+    ) -> ModelResponse:
+        """Makes the request. Errors that say only that something could not be read, or that time is over, are
+        replaced by errors that say what arrived, and how long nothing did."""
+        beginning = AnswerBeginning()
+        token = answer_beginning.set(beginning)
+        try:
+            return await self._request_with_timeout(request, say, attempt)
+        except Exception as error:
+            if "ReadTimeout" in class_names(error):
+                raise self._late_answer() from error
+            unreadable = _unreadable_answer(error, beginning.text)
+            if unreadable is None:
+                raise
+            raise unreadable from error
+        finally:
+            answer_beginning.reset(token)
+
+    def _late_answer(self) -> LateAnswer:
+        if self._profile.timeout is not None:
+            return LateAnswer(f"no answer after {self._profile.timeout:g} seconds")
+        return SilentProvider(f"no data for {clients.READ_TIMEOUT:g} seconds")
 
     async def _request_with_timeout(
         self, request: Request, say: StreamCallback | None, attempt: int
@@ -277,11 +334,12 @@ class RemoteModel:
                 return await self._response(request, say, attempt)
         except TimeoutError:
             if limit.expired():  # otherwise the error comes from the client library
-                raise LateAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
+                raise self._late_answer() from None
             raise
 
     async def _response(self, request: Request, say: StreamCallback | None, attempt: int) -> ModelResponse:
-        messages, parameters = client_messages(request), self._parameters(request)
+        messages = client_messages(request, getattr(self._client, "sends_names", False))
+        parameters = self._parameters(request)
         settings = self._settings(request, bool(parameters.function_tools))
         if say is None:
             return await self._client.request(messages, settings, parameters)
@@ -368,25 +426,48 @@ class RemoteModel:
             raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_list_settings()}")
 
 
+def _unreadable_answer(error: Exception, content: str | None) -> UnreadableAnswer | None:
+    """The error that says what arrived in place of an answer; None if the error is about something else."""
+    names = class_names(error)
+    if status_of(error) is not None or names & EXPLAINED:
+        return None
+    # A page in place of a stream has no events, and the client library reports an answer without content.
+    if content is not None and not content.startswith(READABLE):
+        return UnreadableAnswer(content)
+    broken = next((one.doc for one in error_chain(error) if isinstance(one, json.JSONDecodeError)), None)
+    if broken is not None:
+        return UnreadableAnswer(str(broken).strip())
+    if content is None or "UnexpectedModelBehavior" not in names:
+        return None
+    return UnreadableAnswer(content, "cannot be read")
+
+
 def _is_incomplete(response: ModelResponse) -> bool:
     """Whether a stream ended without a finish reason, or with neither a reason of the provider nor
     usage.
 
     The client library may fill in a finish reason by itself, because some servers send none. So the
     reason that the provider sent is checked as well."""
-    said_why = (response.provider_details or {}).get("finish_reason")
+    details = response.provider_details or {}
+    said_why = details.get("finish_reason") or details.get("refusal")
     return response.finish_reason is None or not (said_why or response.usage.output_tokens)
 
 
 def _check_empty_response(response: ModelResponse) -> None:
     """Raises if there is a reason why the answer is empty. Without one, an empty answer is an answer."""
-    reason = (response.provider_details or {}).get("finish_reason", response.finish_reason)
+    reason = _finish_reason(response)
     if response.finish_reason is None:
         raise IncompleteAnswer("the answer is empty")
     if response.finish_reason == "error":
         raise IncompleteAnswer(f"the provider gave up on the answer: {reason}")
     if response.finish_reason == "content_filter":
-        raise NodeError(f"the provider held the answer back: {reason}")
+        raise NodeError(f"the provider held the answer back: {reason}", reason=CONTENT_FILTER)
+
+
+def _finish_reason(response: ModelResponse) -> str:
+    """Why the answer ended, in the words of the provider."""
+    details = response.provider_details or {}
+    return str(details.get("finish_reason") or details.get("block_reason") or response.finish_reason)
 
 
 def _known_settings() -> frozenset[str]:

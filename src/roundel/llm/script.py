@@ -100,6 +100,8 @@ class ScriptLine(Struct, frozen=True, omit_defaults=True):
     error: str = ""
     type: str = ""
     """The kind of failure that the `error` is, for error edges."""
+    reason: str = ""
+    """Why the call must fail again (`NodeError.reason`)."""
     tool_calls: tuple[ScriptedCall, ...] = ()
     at: str = ""
     """The address that the reply belongs to, in a record of a run; without it replies are used in
@@ -236,7 +238,7 @@ class ScriptedModel:
         elif line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
-            raise NodeError(line.error, line.type or "ModelError")
+            raise NodeError(line.error, line.type or "ModelError", reason=line.reason)
         calls = tuple(
             call.request(f"call_{request.ordinal + 1}_{number}")
             for number, call in enumerate(line.tool_calls, 1)
@@ -322,8 +324,11 @@ class ScriptRecorder:
         line["tokens"] = {"input": reply.input_tokens, "output": reply.output_tokens}
         self._record(request, line)
 
-    def record_error(self, request: Request, error: str) -> None:
-        self._record(request, {"error": error})
+    def record_error(self, request: Request, text: str, error: NodeError) -> None:
+        """Records a failed call; `text` is that of the error without secrets."""
+        kind = error.type if error.type != "ModelError" else ""  # which a script has by default
+        given = {"error": text, "type": kind, "reason": error.reason}
+        self._record(request, {name: value for name, value in given.items() if value})
 
     def record_tool_result(self, node_id: str, result: ToolResult) -> None:
         """Adds the result of a call of a server's tool to the reply that requested it: a scripted run
@@ -403,7 +408,7 @@ class RecordedModel:
         try:
             reply = await self._model.reply(request, say)
         except NodeError as error:
-            self._recorder.record_error(request, self._secrets.mask(str(error)))
+            self._recorder.record_error(request, self._secrets.mask(str(error)), error)
             raise
         self._recorder.record_reply(request, self._secrets.mask_value(reply))
         return reply

@@ -49,6 +49,7 @@ from roundel.nodes.services import (
     Services,
     ToolRequest,
     ToolSpec,
+    failure_reason,
     failure_type,
 )
 from roundel.nodes.structured_output import parse_answer
@@ -120,7 +121,8 @@ class _AgentBehaviour:
             if config.on_error != "message":
                 raise
             kind, attempts = failure_type(error)
-            data = failure_data(str(error), kind, self._node.id, call.address, attempts)
+            reason = failure_reason(error)
+            data = failure_data(str(error), kind, self._node.id, call.address, attempts, reason)
             error_answer = Message(config.error_answer(str(error)), "assistant", data)
             return Outcome((error_answer,), usage=related.usage, events=related.events)
         if not has_answer(reply):  # the kernel continues with a conversation, which calls the model once more

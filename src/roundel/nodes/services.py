@@ -29,11 +29,12 @@ class NodeError(Exception):
     """A node failed; the text is the complete error message.
 
     `type` is the kind of failure for error edges (`RateLimited`, `Timeout`, `ModelError`, …), `attempts`
-    how often the call was made."""
+    how often the call was made. `reason` says why the same call must fail again, such as `authentication`;
+    it is empty if another attempt may succeed."""
 
-    def __init__(self, text: str = "", type: str = "", attempts: int = 1) -> None:
+    def __init__(self, text: str = "", type: str = "", attempts: int = 1, reason: str = "") -> None:
         super().__init__(text)
-        self.type, self.attempts = type, attempts
+        self.type, self.attempts, self.reason = type, attempts, reason
 
 
 def failure_type(error: BaseException) -> tuple[str, int]:
@@ -48,6 +49,16 @@ def failure_type(error: BaseException) -> tuple[str, int]:
             break
         error = error.__cause__
     return type(error).__name__, attempts
+
+
+def failure_reason(error: BaseException) -> str:
+    """Why the same call must fail again; empty if another attempt may succeed."""
+    seen: BaseException | None = error
+    while isinstance(seen, (NodeError, FunctionError)):
+        if isinstance(seen, NodeError) and seen.reason:
+            return seen.reason
+        seen = seen.__cause__
+    return ""
 
 
 def outcome_of(value: object) -> Outcome:
@@ -164,7 +175,7 @@ class Request(Struct, frozen=True):
     call: int = 0
     """The number of this call within one execution of the node."""
     speakers: bool = True
-    """Whether the model is told who wrote which message, if several did."""
+    """Whether the model is told who said what, where several nodes speak to the agent."""
     unscripted: str | None = None
     """For calls that a script need not answer: the reply of a script that has none for this node."""
 
@@ -196,6 +207,25 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 StreamCallback = Callable[[str, int, int], None]
 """Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede
 it."""
+
+
+class CallWait(Struct, frozen=True):
+    """A call failed, and is made again after a wait."""
+
+    seconds: float
+    attempt: int
+    """The attempt that failed."""
+    of: int
+    """How many attempts are made at most."""
+    error: str
+    """The error of the attempt in one line, without secrets."""
+    status: int | None = None
+    """The HTTP status of a provider's answer."""
+    model: str = ""
+
+
+WaitCallback = Callable[[str, CallWait], None]
+"""Takes the address of a call, and its wait."""
 
 
 class Model(Protocol):

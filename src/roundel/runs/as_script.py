@@ -101,7 +101,7 @@ class _Replies:
         call = getattr(getattr(execution.loop_call, "what", None), "call", 0)
         place = execution.node.id, command.ordinal, execution.address, call
         if isinstance(fact, Failed):
-            self._put(*place, _failure(fact.error, fact.error_type))
+            self._put(*place, _failure(fact.error, fact.error_type, fact.reason))
         elif isinstance(fact, Finished) and isinstance(execution.owner, ToolLoop):
             reply: Reply = msgspec.convert(fact.outcome.state["reply"], Reply)
             schema = getattr(execution.node.config, "output_schema", None)
@@ -132,7 +132,7 @@ class _Replies:
         if isinstance(fact, Answered):
             self._put(*place, _message_line(fact.message))
         elif isinstance(fact, Failed):
-            self._put(*place, _failure(fact.error, fact.error_type))
+            self._put(*place, _failure(fact.error, fact.error_type, fact.reason))
         elif isinstance(fact, Expired):
             default = getattr(node.config, "default_answer", None)
             if ask.about is not None:
@@ -141,8 +141,9 @@ class _Replies:
                 self._put(*place, _message_line(default))
 
 
-def _failure(error: str, kind: str) -> Line:
-    return {"error": error or "failed", **({"type": kind} if kind else {})}
+def _failure(error: str, kind: str, reason: str) -> Line:
+    optional = {"type": kind, "reason": reason}
+    return {"error": error or "failed", **{name: value for name, value in optional.items() if value}}
 
 
 def _message_line(message: Message) -> Line:
@@ -159,7 +160,7 @@ def _outcome_line(outcome: Outcome) -> Line:
         and message.data.keys() == _FAILURE_KEYS
         and (usage is None or not usage.model_calls)
     ):
-        return _failure(message.data["error"], message.data["type"])
+        return _failure(message.data["error"], message.data["type"], message.data.get("reason", ""))
     tokens = {} if usage is None else _tokens(usage.input_tokens, usage.output_tokens)
     return _message_line(message) | tokens
 

@@ -27,7 +27,7 @@ def serves(path: str) -> bool:
 
 
 def whole(reply: Reply, model: str) -> Json:
-    sent_events = {"content": _blocks(reply), "stop_reason": _finish(reply)}
+    sent_events = {"content": _blocks(reply), "stop_reason": _finish(reply)} | _stop_details(reply)
     return _envelope(model) | sent_events | {"usage": _usage(reply.input_tokens, reply.output_tokens)}
 
 
@@ -38,9 +38,15 @@ def events(reply: Reply, model: str, body: Json) -> Iterator[bytes]:
         for delta in _deltas(reply, index, block):
             yield _said("content_block_delta", index=index, delta=delta)
         yield _said("content_block_stop", index=index)
-    ended = {"stop_reason": _finish(reply), "stop_sequence": None}
+    ended = {"stop_reason": _finish(reply), "stop_sequence": None} | _stop_details(reply)
     yield _said("message_delta", delta=ended, usage=_usage(reply.input_tokens, reply.output_tokens))
     yield _said("message_stop")
+
+
+def _stop_details(reply: Reply) -> Json:
+    if not reply.refusal:
+        return {}
+    return {"stop_details": {"type": "refusal", "category": None, "explanation": reply.refusal}}
 
 
 def _deltas(reply: Reply, index: int, block: Json) -> Iterator[Json]:
@@ -86,6 +92,8 @@ def failure(status: int, message: str, retry_after: float | None) -> Json:
 
 
 def _finish(reply: Reply) -> str:
+    if reply.refusal:
+        return "refusal"
     return reply.finish or ("tool_use" if reply.tool_calls else "end_turn")
 
 

@@ -73,7 +73,8 @@ class Connection:
 def _head(reply: Reply, streamed: bool) -> bytes:
     phrase = HTTPStatus(reply.status).phrase if reply.status in list(HTTPStatus) else "Error"
     lines = [f"HTTP/1.1 {reply.status} {phrase}"]
-    lines.append(f"content-type: {'text/event-stream' if streamed else 'application/json'}")
+    usual = "text/event-stream" if streamed else "application/json"
+    lines.append(f"content-type: {reply.content_type or usual}")
     if reply.retry_after is not None:
         lines.append(f"retry-after: {reply.retry_after:g}")
     return "".join(f"{line}\r\n" for line in lines).encode()

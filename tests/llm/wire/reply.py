@@ -34,8 +34,11 @@ class Reply:
     chunk_delay: float = 0.0
     # Hang up after so many events of a stream; an answer in one piece stops half-way.
     cut_after: int | None = None
-    # The body as it is, whatever was asked.
+    # The body as it is, whatever was asked, and its type, in place of the one that would fit.
     raw: bytes | None = None
+    content_type: str = ""
+    # What the model says in place of an answer, where the interface has a field for it.
+    refusal: str = ""
 
 
 def words(text: str) -> list[str]:

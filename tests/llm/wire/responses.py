@@ -43,7 +43,15 @@ def events(reply: Reply, model: str, body: Json) -> Iterator[bytes]:
 
 def _inside(stream_event: Said, reply: Reply, at: int, item: Json) -> Iterator[bytes]:
     where: Json = {"output_index": at, "item_id": item["id"]}
-    if item["type"] == "message":
+    if item["type"] == "message" and reply.refusal:
+        where |= {"content_index": 0}
+        part = item["content"][0]
+        yield stream_event("response.content_part.added", **where, part=part | {"refusal": ""})
+        for word in words(reply.refusal):
+            yield stream_event("response.refusal.delta", **where, delta=word)
+        yield stream_event("response.refusal.done", **where, refusal=reply.refusal)
+        yield stream_event("response.content_part.done", **where, part=part)
+    elif item["type"] == "message":
         where |= {"content_index": 0}
         part = item["content"][0]
         yield stream_event("response.content_part.added", **where, part=part | {"text": ""})
@@ -73,6 +81,10 @@ def _items(reply: Reply) -> list[Json]:
         items.append(
             {"type": "reasoning", "id": "rs_wire", "summary": summary, "encrypted_content": SIGNATURE}
         )
+    if reply.refusal:
+        refused = [{"type": "refusal", "refusal": reply.refusal}]
+        said = {"type": "message", "id": "msg_wire", "role": "assistant", "status": "completed"}
+        items.append(said | {"content": refused})
     if reply.text:
         content = [{"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}]
         stream_event = {"type": "message", "id": "msg_wire", "role": "assistant"}
