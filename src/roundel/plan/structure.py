@@ -182,7 +182,7 @@ def _may_be_entered_twice(graph: GraphPlan, clash: Clash, report: Report) -> Non
     message = f"a loop may be entered at {names} at once, and then the run fails: {why}"
     hint = (
         "let one node lead into the loop, or let the edges exclude each other: different ports of a node, "
-        "or `any` and `none` with the same words"
+        "`any` and `none` with the same words, or the same keywords with and without `negate`"
     )
     at = second.edge.edge.at if second.edge is not None else graph.nodes[second.target].node.at
     _report(report, "warning", "maybe-two-entries", message, at, hint)
