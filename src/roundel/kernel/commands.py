@@ -29,6 +29,9 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
     """The number of earlier calls of this node in this run."""
     round: int
     """The round of the innermost loop around the node; 0 outside of any loop."""
+    carried: Message | None = None
+    """The last message, in this entry of the loop, of the node that this one carries messages of
+    (`NodeType.carries`); None if there is none."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):

@@ -219,9 +219,14 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """Fields of a run that are only used during a step."""
 
 
-_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {("GuardStats", "scores"): dict}
-"""Fields of mutable objects that snapshots of earlier programs lack, with what creates their values. Only for
-fields that decide nothing: otherwise a run that is restored would differ from one that is replayed."""
+_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
+    ("GuardStats", "scores"): dict,
+    ("Activation", "last_outputs"): dict,
+    ("roundel.kernel.commands:Call", "carried"): lambda: None,
+}
+"""Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
+default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that
+is restored would differ from one that is replayed."""
 
 
 class SnapshotError(Exception):
