@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_summary_that_fails_drops_the_messages_with_a_warning() -> None:
     assert all(data["strategy"] == "drop_oldest" for _, data in compactions(events))
 
 
-def test_summaries_are_within_the_limits() -> None:
+def test_summaries_are_within_the_limits(tmp_path: Path) -> None:
     context = {"max_tokens": 60, "strategy": "summarize", "keep_last": 1}
     writer = agent("Writer", context=context, prompt=SEEN)
     script = {"Critic": [f"{WORDS}{number}" for number in range(6)]}
@@ -111,7 +112,7 @@ def test_summaries_are_within_the_limits() -> None:
         for event in events[:first]
         if event.node_id in ("Writer", "Critic")
     )
-    result, _ = events_of(loop(writer, rounds=6), script, limits={"model_calls": before}, store=":memory:")
+    result, _ = events_of(loop(writer, rounds=6), script, limits={"model_calls": before}, store=tmp_path / "runs.db")
     assert result.status == "suspended_locked"
     assert result.usage["model_calls"] == before
 

@@ -18,8 +18,12 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes import TYPES
 from roundel.nodes.consensus import Consensus
 from roundel.nodes.loop import NODE, Config, LoopDecision, LoopState, ScoreHistory, decide_round
+from roundel.plan.graph import compile_workflow
+from roundel.plan.loops import loops
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
+from tests.kernel.frozen import copied
+from tests.kernel.simulator import Simulator, plan_of
 
 Line = Any
 """One reply of a script."""
@@ -833,3 +837,182 @@ def test_check_warns_of_a_loop_node_outside_of_a_cycle() -> None:
     assert workflow is not None
     assert (found.severity, found.code) == ("warning", "nothing-repeats")
     assert "'Gate'" in found.message
+
+
+# The node whose message the exit carries.
+
+
+def judged(**config: Any) -> roundel.Graph:
+    """A writer, and a critic whose score the gate reads."""
+    graph = roundel.Graph(start="Writer", end="Done", breaker=False)
+    graph.node("Writer", "agent").node("Critic", "agent").node("Gate", "loop", **config)
+    graph.node("Done", "passthrough").edge("Writer", "Critic").edge("Critic", "Gate")
+    return graph.edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
+
+
+DRAFTS = ["draft 1", "draft 2", "draft 3"]
+
+
+def test_exit_carries_the_last_message_of_the_named_node() -> None:
+    script = {"Writer": DRAFTS, "Critic": scored(50, 91)}
+    events: list[roundel.Event] = []
+    result = roundel.run(
+        judged(output="Writer", exit_on_score=90), "tea", script=script, on_event=events.append
+    )
+    assert (result.output, (result.data or {})["score"], (result.data or {})["current_round"]) == (
+        "draft 2",
+        91,
+        2,
+    )
+    first, last = of_gate(events)
+    assert (first["output"], last["output"]) == ("draft 1", "draft 2")  # the critic's, and the writer's
+
+
+def test_without_output_the_exit_carries_what_came_in() -> None:
+    script = {"Writer": DRAFTS, "Critic": ["poor", {"text": "good", "data": {"score": 91}}]}
+    assert roundel.run(judged(exit_on_score=90), "tea", script=script).output == "good"
+
+
+def test_continue_carries_what_came_in() -> None:
+    script = {"Writer": "{{text}}", "Critic": ["poor", "good"]}
+    events: list[roundel.Event] = []
+    roundel.run(judged(output="Writer", max_rounds=2), "tea", script=script, on_event=events.append)
+    assert [data["output"] for data in of_gate(events)] == ["poor", "{{text}}"]
+
+
+def test_best_round_is_that_of_the_named_node() -> None:
+    script = {"Writer": DRAFTS, "Critic": scored(50, 80, 60)}
+    result = roundel.run(judged(output="Writer", keep="best"), "tea", script=script)
+    assert (result.output, (result.data or {})["best_round"], (result.data or {})["best_score"]) == (
+        "draft 2",
+        2,
+        80,
+    )
+
+
+def test_named_node_that_said_nothing_leaves_what_came_in() -> None:
+    graph = judged(output="Helper", max_rounds=2).node("Helper", "agent")
+    graph.edge("Writer", "Helper", condition={"type": "keyword", "config": {"only": "help"}})
+    graph.edge("Helper", "Critic")
+    script = {"Writer": DRAFTS, "Critic": ["poor", "good"], "Helper": "here"}
+    assert roundel.run(graph, "tea", script=script).output == "good"
+
+
+def test_named_node_keeps_its_last_message_in_rounds_in_which_it_does_not_run() -> None:
+    graph = judged(output="Helper", max_rounds=3).node("Helper", "agent")
+    graph.edge("Writer", "Helper", condition={"type": "keyword", "config": {"only": "help"}})
+    graph.edge("Helper", "Critic")
+    script = {"Writer": ["help", "draft", "draft"], "Critic": "poor", "Helper": "here"}
+    assert roundel.run(graph, "tea", script=script).output == "here"
+
+
+def test_each_entry_of_the_loop_begins_without_a_message() -> None:
+    """The outer loop enters the inner one twice; in the second entry the helper does not speak."""
+    graph = judged(output="Helper", max_rounds=1).node("Helper", "agent").node("Again", "loop", max_rounds=2)
+    graph.edge("Writer", "Helper", condition={"type": "keyword", "config": {"only": "help"}})
+    graph.edge("Helper", "Critic").node("End", "passthrough").edge("Done", "Again").node("In", "passthrough")
+    graph.edge("In", "Writer").edge("Again", "In", port="continue").edge("Again", "End", port="exit")
+    graph._settings.update(start=["In"], end=["End"])
+    script = {"Writer": ["help", "draft"], "Critic": ["poor", "good"], "Helper": "here"}
+    assert roundel.run(graph, "tea", script=script).output == "good"
+
+
+def test_named_node_may_be_in_a_loop_inside() -> None:
+    graph = roundel.Graph(start="Writer", end="Done", breaker=False).node("Writer", "agent")
+    graph.node("Polisher", "agent").node("Checker", "agent").node(
+        "Gate", "loop", output="Polisher", max_rounds=2
+    )
+    graph.node("Done", "passthrough").edge("Writer", "Polisher").edge("Polisher", "Checker")
+    again = {"type": "keyword", "config": {"only": "again"}}
+    graph.edge("Checker", "Polisher", condition=again)
+    graph.edge("Checker", "Gate", condition={"type": "keyword", "config": {"only": "again", "negate": True}})
+    graph.edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
+    script = {"Writer": "w", "Polisher": ["p1", "p2", "p3", "p4"], "Checker": ["again", "ok", "again", "ok"]}
+    assert roundel.run(graph, "tea", script=script).output == "p4"
+
+
+def test_gate_waits_for_the_named_node() -> None:
+    """Side leads only back to the entry: no edge lets the gate wait for it."""
+    graph = (
+        roundel.Graph(start="Writer", end="Done", breaker=False).node("Writer", "agent").node("Side", "agent")
+    )
+    graph.node("Gate", "loop", output="Side", max_rounds=2).node("Done", "passthrough").edge("Writer", "Side")
+    graph.edge("Writer", "Gate").edge("Side", "Writer", trigger=False)
+    graph.edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
+    (loop,) = loops(compile_workflow(graph.workflow()).graph)
+    layer = {unit.node.id: unit.layer for unit in loop.scope.units if unit.node is not None}
+    assert layer["Writer"] < layer["Side"] < layer["Gate"]
+    assert roundel.run(graph, "tea", script={"Writer": "w", "Side": ["s1", "s2"]}).output == "s2"
+
+
+def test_where_nothing_can_order_them_the_message_is_of_the_round_before() -> None:
+    """The gate gives data to the side node, which therefore runs no earlier."""
+    graph = (
+        roundel.Graph(start="Writer", end="Done", breaker=False).node("Writer", "agent").node("Side", "agent")
+    )
+    graph.node("Gate", "loop", output="Side", max_rounds=3).node("Done", "passthrough").edge("Writer", "Side")
+    graph.edge("Writer", "Gate").edge("Gate", "Side", trigger=False, port="continue")
+    graph.edge("Side", "Writer", trigger=False)
+    graph.edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
+    assert roundel.run(graph, "tea", script={"Writer": "w", "Side": ["s1", "s2", "s3"]}).output == "s2"
+
+
+def test_node_that_runs_after_the_gate_gives_its_message_of_the_round_before() -> None:
+    graph = roundel.Graph(start="Gate", end="Done", breaker=False).node("Gate", "loop", output="Writer")
+    graph.node("Writer", "agent").node("Done", "passthrough").edge("Gate", "Writer", port="continue")
+    graph.edge("Writer", "Gate").edge("Gate", "Done", port="exit")
+    assert roundel.run(graph, "tea", script={"Writer": DRAFTS}).output == "draft 2"
+
+
+def test_output_names_a_node_of_the_loop() -> None:
+    _, report = roundel.check(judged(output="Writter"))
+    (found,) = report.errors
+    assert (found.code, found.hint) == ("unknown-node", "did you mean 'Writer'?")
+    assert found.message == "'Writter', whose output 'Gate' is to carry, is no node of the loop 'Writer'"
+    for name in ("Done", "Gate"):
+        _, report = roundel.check(judged(output=name))
+        assert [found.code for found in report.errors] == ["unknown-node"]
+
+
+def test_output_outside_of_a_loop_is_a_warning() -> None:
+    graph = roundel.Graph(start="Writer", end="Done").node("Writer", "agent").node("Done", "passthrough")
+    graph.node("Critic", "agent").node("Gate", "loop", output="Writer").edge("Writer", "Critic")
+    graph.edge("Critic", "Gate").edge("Gate", "Done")
+    _, report = roundel.check(graph)
+    assert report.ok
+    assert {found.code for found in report.diagnostics} == {"nothing-repeats", "without-effect"}
+    assert roundel.run(graph, "tea", script={"Writer": "draft", "Critic": "good"}).output == "good"
+
+
+def test_carried_message_survives_snapshots_replays_and_any_order() -> None:
+    """Writer and Side run at the same time, and the gate carries the message of one of them."""
+    nodes = [{"id": name, "type": "agent"} for name in ("In", "Writer", "Side")]
+    gate = {"id": "Gate", "type": "loop", "config": {"output": "Side", "max_rounds": 3}}
+    edges = [
+        ("In", "Writer", {}),
+        ("In", "Side", {}),
+        ("Writer", "Gate", {}),
+        ("Side", "In", {"trigger": False}),
+    ]
+    edges += [("Gate", "In", {"port": "continue"}), ("Gate", "Done", {"port": "exit"})]
+    graph = {
+        "nodes": [*nodes, gate, {"id": "Done", "type": "passthrough"}],
+        "edges": [{"from": source, "to": target, **more} for source, target, more in edges],
+        "start": "In",
+        "end": "Done",
+    }
+    plan = plan_of({"graph": graph})
+    script = {"In": ["go"], "Writer": ["w1", "w2", "w3"], "Side": ["s1", "s2", "s3"]}
+
+    def text(simulator: Simulator) -> str:
+        output = simulator.finish().state.output
+        return "" if output is None else output.text
+
+    whole = Simulator(plan, script).start("tea")
+    assert text(whole) == "s3"
+    for seed in range(20):
+        assert text(Simulator(plan, script, random.Random(seed).randrange).start("tea")) == "s3"
+    for length in range(1, len(whole.journal)):
+        resumed = Simulator(plan, script).resume(whole.journal[:length])
+        resumed.state = copied(resumed.state, plan)
+        assert text(resumed) == "s3"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import to_builtins
+
 from roundel.plan.edge_certainty import always_fires, always_speaks, never
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.scope import Scope, SideCandidate, Unit
@@ -65,29 +67,55 @@ def gap(scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> 
     def way_is_watched(node: NodePlan, how: str | None) -> bool:
         edges = [edge for edge in node.edges if way(edge) == how]
         if how is None:
-            sure = always_speaks(node) and any(always_fires(edge) and leads(edge) for edge in edges)
-            return sure or node is guard
+            sure = any(always_fires(edge) and leads(edge) for edge in edges) or splits(node, None)
+            return (sure and always_speaks(node)) or node is guard
         # Nothing that fires has a condition, or all that may fire lead on, of which one must.
         plain = [edge for edge in edges if edge.trigger and edge.test is None and edge.process is None]
-        if any(leads(edge) and not edge.has_host_functions for edge in plain):
+        if any(leads(edge) and not edge.has_host_functions for edge in plain) or splits(node, how):
             return True
         open_ = [edge for edge in edges if may_fire(edge)]
         return how == "error" and all(leads(edge) for edge in open_)
+
+    def is_rest(one: EdgePlan, other: EdgePlan) -> bool:
+        """Whether two edges have the same keywords, and one of them `negate`."""
+        first, second = one.edge.condition, other.edge.condition
+        if first is None or second is None or first.keyword is None or second.keyword is None:
+            return False
+        keyword, rest = to_builtins(first.keyword), to_builtins(second.keyword)
+        return bool(keyword.pop("negate", False) != rest.pop("negate", False) and keyword == rest)
+
+    def splits(node: NodePlan, port: str | None) -> bool:
+        """Whether each message of the port takes one of two edges that lead on."""
+        open_ = [
+            edge
+            for edge in node.edges
+            if edge.port == port
+            and leads(edge)
+            and edge.trigger
+            and edge.process is None
+            and (edge.target in scope.members or folded(edge) or edge.explicit or always_speaks(node))
+        ]
+        return any(is_rest(one, other) for one in open_ for other in open_)
+
+    def folded(edge: EdgePlan) -> bool:
+        return scope.units[home[edge.source]].node is None
 
     def comes_with(edge: EdgePlan, other: EdgePlan) -> bool:
         fires = other.trigger and other.process is None and not other.has_host_functions
         fires = fires and (other.port == edge.port or (other.port is None and not edge.explicit))
         fires = fires and other.edge.condition in (None, edge.edge.condition)
         inside = other.target in scope.members
-        folded = scope.units[home[edge.source]].node is None
         goes = edge.explicit or always_speaks(scope.graph.nodes[edge.source])
-        return leads(other) and fires and (inside or folded or goes)
+        return leads(other) and fires and (inside or folded(edge) or goes)
 
     def watches(edge: EdgePlan) -> bool:
         source = scope.graph.nodes[edge.source]
         if edge.source in watched or way_is_watched(source, way(edge)):
             return True
-        return any(comes_with(edge, other) for other in source.edges)
+        ports = {edge.port} if edge.explicit else {edge.port, None}
+        return any(comes_with(edge, other) for other in source.edges) or any(
+            splits(source, port) for port in ports
+        )
 
     inside = [
         edge

@@ -9,7 +9,7 @@ from typing import Any
 
 Dict = dict[str, Any]
 
-WORD = {"type": "keyword", "config": {"any": ["z"]}}
+WORD = {"type": "keyword", "config": {"begins": ["z"]}}
 DONE = {"type": "keyword", "config": {"none": ["z"]}}
 CONDITIONS = (WORD, DONE, {"cel": "round > 2"}, {"cel": "round < 3"}, {"cel": "round < 5"}, False)
 PLAIN = ("agent", "agent", "passthrough", "literal", "loop")

@@ -178,7 +178,7 @@ def _keyword(**config: Any) -> Dict:
 
 CONDITIONS = (
     *(_keyword(any=["a"]), _keyword(any=["a"]), _keyword(none=["a"]), _keyword(any=["b"])),
-    *({"cel": "round < 4"}, False, "whim"),
+    *({"cel": "round < 4"}, False, "whim", _keyword(any=["a"], negate=True)),
 )
 
 

@@ -26,7 +26,7 @@ def alone(expression: str, **settings: Any) -> roundel.Graph:
     """One agent that repeats as long as the expression holds; what it says leads nowhere else."""
     graph = roundel.Graph(start="A", end="Out", **settings).node("A", "agent").node("Out", "passthrough")
     graph.edge("A", "A", condition=cel(expression))
-    return graph.edge("A", "Out", condition={"type": "keyword", "config": {"any": ["never said"]}})
+    return graph.edge("A", "Out", condition={"type": "keyword", "config": {"begins": ["never said"]}})
 
 
 def proofs(graph: roundel.Graph) -> dict[str, Any]:

@@ -68,6 +68,14 @@ def test_certain_double_entry_is_one_error() -> None:
         (keyword(any=["x", "y"]), keyword(none=["x", "y"], any=["w"])),
         (keyword(any=["x"], case_sensitive=False), keyword(none=["x"], case_sensitive=False)),
         (keyword(any=["x"], word=True), keyword(none=["x"], word=True)),
+        (keyword(begins=["x"]), keyword(begins=["x"], negate=True)),
+        (keyword(regex=["x"], none=["y"]), keyword(regex=["x"], none=["y"], negate=True)),
+        (keyword(begins=["x"]), keyword(begins=["y", "x"], negate=True)),
+        (keyword(only=["x"]), keyword(begins=["x"], negate=True)),
+        (keyword(begins=["x"]), MISS),
+        (keyword(begins=["x"], any=["y"]), keyword(none=["x", "y"])),
+        (HIT, keyword(any=["x"], negate=True)),
+        (MISS, keyword(none=["x"], negate=True)),
         (HIT, False),
         (None, False),
     ],
@@ -88,6 +96,13 @@ def test_mutually_exclusive_conditions_are_no_warning(first: Any, second: Any) -
         (keyword(any=["x"], case_sensitive=False), MISS),  # X
         (HIT, keyword(none=["x"], word=True)),  # xx
         (HIT, keyword(none=["X"])),
+        (HIT, keyword(begins=["x"], negate=True)),  # "no x"
+        (keyword(begins=["x"]), keyword(none=["x"], word=True)),  # _x_
+        (keyword(begins=["*x*"]), keyword(none=["*x*"])),  # x
+        (keyword(begins=["x"]), keyword(only=["x"], negate=True)),  # x y
+        (keyword(begins=["x", "y"]), keyword(begins=["x"], negate=True)),
+        (keyword(begins=["x"]), keyword(begins=["x"], none=["z"], negate=True)),  # x z
+        (keyword(begins=["x"], case_sensitive=False), keyword(begins=["x"], negate=True)),  # X
         ({"cel": "round < 1"}, MISS),
         ("code_pass", "code_fail"),
     ],

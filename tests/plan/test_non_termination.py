@@ -17,7 +17,7 @@ from roundel.plan.non_termination import non_terminating
 from tests.kernel.graphs import case
 from tests.plan.tangles import WORDS, Gambler, fallible, plan_of, scope_at, spiced, tangle, woven
 
-WORD = {"type": "keyword", "config": {"any": ["z"]}}
+WORD = {"type": "keyword", "config": {"begins": ["z"]}}
 
 
 def findings(graph: roundel.Graph) -> list[str]:

@@ -16,8 +16,10 @@ from tests.kernel.graphs import case
 from tests.plan.tangles import WORDS, Gambler, fallible, plan_of, rounds, spiced, tangle, woven
 
 MORE = {"type": "keyword", "config": {"none": ["ACCEPT"]}}
-DONE = {"type": "keyword", "config": {"any": ["ACCEPT"]}}
+DONE = {"type": "keyword", "config": {"begins": ["ACCEPT"]}}
 LESS = {"type": "keyword", "config": {"none": ["ACCEPT", "maybe"]}}
+VERDICT = {"type": "keyword", "config": {"begins": ["ACCEPT"]}}
+OTHERWISE = {"type": "keyword", "config": {"begins": ["ACCEPT"], "negate": True}}
 DROP = {"type": "regex_extract", "config": {"pattern": "x", "on_no_match": "drop"}}
 EACH = {"type": "map", "split": {"type": "regex", "config": {"pattern": "x", "on_no_match": "empty"}}}
 
@@ -69,6 +71,28 @@ def test_guard_with_a_different_condition_does_not_bound_the_loop(to: Any) -> No
 
 def test_conditions_are_compared_literally() -> None:
     assert worst(review(to=MORE, back=LESS)) is None
+
+
+def test_same_keywords_with_and_without_negate_cover_all_cases() -> None:
+    """Each message of the reviewer takes one of two edges, to nodes that both lead to the guard."""
+
+    def graph(rest: dict[str, Any], **way: Any) -> roundel.Graph:
+        made = review(to=False, back=None)
+        for node, condition in (("Polish", VERDICT), ("Rework", rest)):
+            made.node(node, "passthrough").edge("Reviewer", node, condition=condition).edge(
+                node, "Guard", **way
+            )
+        return made
+
+    assert worst(graph(OTHERWISE)) == 3
+    assert worst(graph(MORE)) is None  # "I can't say ACCEPT yet" takes neither
+    assert worst(graph({"type": "keyword", "config": {"begins": ["no"], "negate": True}})) is None
+    assert worst(graph(OTHERWISE, process=DROP)) is None
+
+
+def test_verdict_and_its_negation_leave_no_round_without_the_guard() -> None:
+    assert worst(review(to=OTHERWISE, back=OTHERWISE)) == 3
+    assert worst(review(to=VERDICT, back=OTHERWISE)) is None
 
 
 @pytest.mark.parametrize("way", [{"process": DROP}, {"dynamic": EACH}, {"condition": MORE}])
@@ -517,7 +541,7 @@ def test_inner_loop_of_a_loop_with_two_entries_is_warned_of_once() -> None:
     graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
     for name in "ABCD":
         graph.node(name, "agent")
-    hit = {"type": "keyword", "config": {"any": ["x"]}}
+    hit = {"type": "keyword", "config": {"begins": ["x"]}}
     miss = {"type": "keyword", "config": {"none": ["x"]}}
     graph.edge("In", "A", condition=hit).edge("In", "B", condition=miss)
     graph.edge("A", "B", condition=hit).edge("A", "C", condition=miss).edge("B", "C").edge("C", "D")

@@ -28,7 +28,7 @@ def ring(*names: str, **fields: Any) -> roundel.Graph:
     return graph
 
 
-WORD = {"type": "keyword", "config": {"any": ["z"]}}
+WORD = {"type": "keyword", "config": {"begins": ["z"]}}
 
 
 def test_loop_with_an_exit_is_valid() -> None:

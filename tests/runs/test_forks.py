@@ -79,8 +79,8 @@ def counted(rounds: int) -> Flow:
     return flow("Writer", [*SPEAKERS, guard], edges)
 
 
-def gated(rounds: int) -> Flow:
-    gate = {"id": "Gate", "type": "loop", "config": {"max_rounds": rounds}}
+def gated(rounds: int, **config: Any) -> Flow:
+    gate = {"id": "Gate", "type": "loop", "config": {"max_rounds": rounds, **config}}
     back, out = {"port": "continue"}, {"port": "exit"}
     edges = [("Writer", "Critic"), ("Critic", "Gate"), ("Gate", "Writer", back), ("Gate", "Next", out)]
     return flow("Writer", [*SPEAKERS, gate], edges)
@@ -115,6 +115,7 @@ MORE_ROUNDS: dict[str, tuple[Flow, Flow, str]] = {
     ),
     "loop_counter": (counted(3), counted(5), "Writer[4]/Writer"),
     "loop": (gated(3), gated(5), "Writer[4]/Writer"),
+    "loop that carries": (gated(3, output="Writer"), gated(5, output="Writer"), "Writer[4]/Writer"),
     "count": (repeated(mode="count", max=3), repeated(mode="count", max=5), "Loop[4]/Body"),
     "condition": (
         repeated(mode="condition", until="false", max=3),

@@ -1,4 +1,4 @@
-"""Keyword conditions: substrings by default, whole words on request."""
+"""Keyword conditions: substrings by default, whole words on request, verdicts, and everything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roundel
-from roundel.workflow.condition import Keyword, contains_word
+from roundel.workflow.condition import Keyword, contains_word, strip_marks
 
 
 def holds(text: str, **config: Any) -> bool:
@@ -95,3 +95,97 @@ def test_word_without_a_keyword_is_a_warning() -> None:
     [found] = report.diagnostics
     assert (found.code, found.severity) == ("without-effect", "warning")
     assert "'word'" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "only"),
+    [
+        ("ACCEPT", True, True),
+        ("  ACCEPT.\n", True, True),
+        ("**ACCEPT.**", True, True),
+        ('> "ACCEPT!"', True, True),
+        ("`ACCEPT`", True, True),
+        ("## ACCEPT\n\nWell done.", True, False),
+        ("- _ACCEPT_ -", True, True),
+        ("\u201cACCEPT\u201d", True, True),
+        ("\u300cACCEPT\u300d\u3002", True, True),
+        ("ACCEPT\uff01", True, True),
+        ("ACCEPT: nothing is left to change", True, False),
+        ("ACCEPT, but shorten it", True, False),
+        ("ACCEPTED", False, False),
+        ("ACCEPT_ALL", False, False),
+        ("UNACCEPTABLE", False, False),
+        ("I can't say ACCEPT yet", False, False),
+        ("accept", False, False),
+        ("", False, False),
+        ("...", False, False),
+    ],
+)
+def test_verdict_is_what_a_text_begins_with_or_consists_of(text: str, begins: bool, only: bool) -> None:
+    assert holds(text, begins=("ACCEPT",)) is begins
+    assert holds(text, only=("ACCEPT",)) is only
+    assert holds(text, begins=("ACCEPT",), negate=True) is not begins
+
+
+def test_verdicts_of_several_words_in_several_scripts() -> None:
+    assert holds("Looks good to me, ship it", begins=("LGTM", "Looks good"))
+    assert not holds("Looks goodish", begins=("Looks good",))
+    assert holds("\u300e通过\u300f\uff0c可以发布", begins=("通过",))
+    assert not holds("不通过", begins=("通过",))
+    assert holds("通过\u3002", only=("通过",))
+
+
+def test_verdicts_compare_the_case_as_the_condition_says() -> None:
+    assert holds("Accept.", only=("ACCEPT",), case_sensitive=False)
+    assert holds("> accept this", begins=("ACCEPT",), case_sensitive=False)
+    assert holds("STRASSE", only=("straße",), case_sensitive=False)
+
+
+def test_marks_around_the_words_of_the_condition_do_not_count_either() -> None:
+    assert holds("ACCEPT", only=('"ACCEPT."',))
+    assert holds("**ACCEPT** it", begins=("**ACCEPT**",))
+
+
+def test_order_of_the_lists() -> None:
+    lists: dict[str, Any] = {"none": ("but",), "any": ("fine",), "begins": ("ACCEPT",), "regex": (r"\d+/10",)}
+    assert not holds("ACCEPT, but 9/10", **lists)
+    assert holds("ACCEPT", **lists)
+    assert holds("it is fine", **lists)
+    assert holds("9/10", **lists)
+    assert not holds("no", **lists)
+    assert holds("no", none=("but",))
+    assert not holds("no", none=("but",), only=("yes",))
+
+
+@given(
+    st.text(alphabet="aA b*_.\u300c", max_size=8),
+    st.fixed_dictionaries(
+        {key: st.lists(st.sampled_from(["a", "A b", "b."])) for key in ("any", "none", "begins", "only")}
+    ),
+    st.booleans(),
+)
+def test_negation_is_true_for_exactly_the_other_texts(text: str, lists: dict[str, Any], case: bool) -> None:
+    config = {key: tuple(words) for key, words in lists.items()} | {"case_sensitive": case}
+    assert holds(text, **config) is not holds(text, **config, negate=True)
+
+
+def test_marks_of_a_long_text_are_stripped_in_one_pass() -> None:
+    assert strip_marks("*_" * 500_000 + "x" + ".!" * 500_000) == "x"
+
+
+def test_loop_ends_with_the_verdict_and_not_with_its_mention() -> None:
+    graph = roundel.Graph(start="Writer", end="Final").node("Writer", "agent").node("Reviewer", "agent")
+    graph.node("Final", "literal", content="done").edge("Writer", "Reviewer")
+    verdict = {"type": "keyword", "config": {"begins": "ACCEPT"}}
+    other = {"type": "keyword", "config": {"begins": "ACCEPT", "negate": True}}
+    graph.edge("Reviewer", "Final", condition=verdict).edge("Reviewer", "Writer", condition=other)
+    replies = ["I can't say ACCEPT yet", "Still not.", "**ACCEPT.** Well done."]
+    result = roundel.run(graph, "tea", script={"Writer": "a draft", "Reviewer": replies})
+    assert result.nodes == {"Writer": 3, "Reviewer": 3, "Final": 1}
+
+
+def test_words_of_marks_alone_are_a_warning() -> None:
+    _, report = roundel.check(_workflow({"begins": ["**", "ACCEPT"]}))
+    [found] = report.diagnostics
+    assert (found.code, found.severity) == ("without-effect", "warning")
+    assert "'**' under 'begins'" in found.message

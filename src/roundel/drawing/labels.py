@@ -130,8 +130,10 @@ class Labels:
 
 
 def _keywords(keyword: Keyword) -> str:
-    kinds = (("none", keyword.none), ("any", keyword.any), ("regex", keyword.regex))
-    return "; ".join(f"{name}: {', '.join(words)}" for name, words in kinds if words)
+    kinds = ("none", "any", "begins", "only", "regex")
+    lists = ((name, getattr(keyword, name)) for name in kinds)
+    text = "; ".join(f"{name}: {', '.join(words)}" for name, words in lists if words)
+    return f"not ({text})" if keyword.negate else text
 
 
 def _limit(node: NodePlan) -> str:

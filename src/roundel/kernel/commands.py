@@ -44,6 +44,9 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
     """The round of the innermost loop around the node; 0 outside of any loop."""
     context: CallContext | None = None
     """None if the input is the queue of the node."""
+    carried: Message | None = None
+    """The last message, in this entry of the loop, of the node that this one carries messages of
+    (`NodeType.carries`); None if there is none."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):

@@ -199,7 +199,8 @@ def launch(
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context)
+        carried = None if node.carries is None else activation.carried_message(unit, node.carries)
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried)
     run.calls[address] = execution = Execution(
         activation, unit, node, address, command, part, intercept, context=context, given=inputs
     )
@@ -491,7 +492,7 @@ def conclude(
         error.walk = EdgeWalk(tuple(outcomes))
         raise
     if node.output_retained:
-        _retain_output(execution.activation.instance, node, _own_messages(outcomes))
+        _retain_output(execution.activation, node, _own_messages(outcomes))
     send(run, execution, outcomes, edge_results)
 
 
@@ -540,8 +541,12 @@ def _own_messages(outcomes: Sequence[Outcome]) -> tuple[Message, ...]:
     return _messages(outcomes)
 
 
-def _retain_output(instance: GraphInstance, node: NodePlan, messages: tuple[Message, ...]) -> None:
-    """Stores the output for the node's own context window, and as the result of the graph."""
+def _retain_output(activation: Activation, node: NodePlan, messages: tuple[Message, ...]) -> None:
+    """Stores the output for the node's own context window, as the result of the graph, and for a node that
+    carries it."""
+    instance = activation.instance
+    if node.is_carried and messages:
+        activation.record_output(node.index, messages[-1])
     if node.window:
         instance.queues[node.index].extend(_as_assistant(message) for message in messages)
     if node.is_end and messages:

@@ -222,9 +222,21 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("GuardStats", "scores"): dict,
     ("Failure", "reason"): str,
+    ("Activation", "last_outputs"): dict,
+    ("Activation", "memories"): dict,
+    ("Activation", "task"): tuple,
+    ("BodyRun", "input"): tuple,
+    ("CompositeRun", "memories"): dict,
+    ("Execution", "context"): lambda: None,
+    ("Execution", "given"): tuple,
+    ("GraphInstance", "input"): tuple,
+    ("Run", "memories"): dict,
+    ("roundel.kernel.commands:Call", "context"): lambda: None,
+    ("roundel.kernel.commands:Call", "carried"): lambda: None,
 }
-"""Fields of mutable objects that snapshots of earlier programs lack, with what creates their values. Only for
-fields that decide nothing: otherwise a run that is restored would differ from one that is replayed."""
+"""Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
+default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that
+is restored would differ from one that is replayed."""
 
 
 class SnapshotError(Exception):

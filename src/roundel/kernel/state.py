@@ -198,6 +198,15 @@ class LoopSummary:
             self.exit_reason, self.last = reason, order_key
 
 
+class LastOutput(Struct, frozen=True):
+    """What a node said last in one entry of a loop. `Activation.record_output` creates it."""
+
+    round: int
+    message: Message
+    before: Message | None = None
+    """What it had said last when that round began."""
+
+
 class Activation:
     """A running scope: the whole graph, or a loop in its current round.
 
@@ -212,6 +221,7 @@ class Activation:
         "exit_position",
         "exit_reason",
         "instance",
+        "last_outputs",
         "left",
         "loop_round",
         "memories",
@@ -257,6 +267,9 @@ class Activation:
         self.exit_by = ""
         self.budgets: dict[int, tuple[Budget, ...]] = {}
         """Cache: the budgets that each node draws on, by node."""
+        self.last_outputs: dict[int, LastOutput] = {}
+        """What the nodes of this loop said last in this entry, by node, for those whose messages another
+        node carries."""
         self.base: Key = ()
         self.name = ""
         self.task: tuple[Message, ...] = ()
@@ -282,6 +295,23 @@ class Activation:
             self.loop_round = self.round
             self.record.rounds += 1
             self.prefix = f"{self.stem}{self.round}]/"
+
+    def record_output(self, node: int, message: Message) -> None:
+        """Stores the last message of a node, for this loop and those around it."""
+        activation = self
+        while activation.parent is not None:
+            last = activation.last_outputs.get(node)
+            before = None if last is None else last.before if last.round == activation.round else last.message
+            activation.last_outputs[node] = LastOutput(activation.round, message, before)
+            activation = activation.parent
+
+    def carried_message(self, unit: Unit, node: int) -> Message | None:
+        """The last message of a node, for the node of `unit`, which carries it. Where nothing orders the two,
+        that of an earlier round, so that it does not depend on which of them is quicker."""
+        last = self.last_outputs.get(node)
+        if last is None or last.round < self.round or unit.carries_this_round:
+            return None if last is None else last.message
+        return last.before
 
     @property
     def key(self) -> Key:

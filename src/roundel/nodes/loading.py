@@ -16,7 +16,7 @@ from roundel.plan.contexts import check_contexts
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.plan.unpriced import check_prices
-from roundel.plan.warnings import check_bounds
+from roundel.plan.warnings import check_bounds, check_verdicts
 from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import AllowPaths
@@ -143,6 +143,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
         check_structure(plan, report)
         if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
+            check_verdicts(plan, report)
         check_contexts(plan, report)
         check_prices(plan, report)
         check_breakpoints(plan, report)

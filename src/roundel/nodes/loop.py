@@ -195,6 +195,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     regression: Annotated[float, Meta(ge=0)] = 10
     consensus: Consensus = Consensus()
     debug: bool = False
+    output: str = ""
+    """The node of the loop whose last message the exit carries."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -239,6 +241,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "last": ("The last round", "最后一轮"),
                         "best": ("The best round", "得分最高的一轮"),
                     },
+                ),
+                "output": Field(
+                    en=(
+                        "Output",
+                        "The node of the loop whose last message leaves the loop. If not set, it is the "
+                        "message that came in last.",
+                    ),
+                    zh=("输出节点", "循环中的一个节点，其最后一条消息离开循环；不填则为最后收到的消息。"),
+                    see="loop.md#output-fields",
                 ),
                 "regression": Field(
                     en=("Regression", "A score that falls by more than this is reported by an event."),
@@ -296,11 +307,13 @@ def prepare(node: Node, services: Services) -> Behaviour:
         )
         given = {"iteration": number, "score": found.score, "consensus": agreed}
         decision = decide_round(config, given, loop_state.history, own_round)
-        last_message = round_messages[-1] if round_messages else Message()
-        loop_state = _update_state(config, loop_state, decision, last_message)
-        if decision.should_exit and loop_state.best is not None:
-            last_message = loop_state.best
-        return _outcome(decision, last_message, loop_state, stamp(services.now()), found.error)
+        message = round_messages[-1] if round_messages else Message()
+        # Without `output`, or before that node has said anything, the exit carries what came in.
+        result = call.carried or message
+        loop_state = _update_state(config, loop_state, decision, result)
+        if decision.should_exit:
+            message = loop_state.best or result
+        return _outcome(decision, message, loop_state, stamp(services.now()), found.error)
 
     return behave
 
@@ -311,7 +324,8 @@ class LoopState(Struct, frozen=True, omit_defaults=True):
 
     history: ScoreHistory = ScoreHistory()
     best: Message | None = None
-    """The message of the best round, with `keep: best`; None otherwise, so that it is not stored."""
+    """The message that the exit would carry after the best round, with `keep: best`; None otherwise, so
+    that it is not stored."""
 
 
 def _round_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -334,28 +348,24 @@ def _latest_by_source(messages: tuple[Message, ...]) -> dict[str, Message]:
 
 
 def _update_state(
-    config: Config, loop_state: LoopState, decision: LoopDecision, last_message: Message
+    config: Config, loop_state: LoopState, decision: LoopDecision, result: Message
 ) -> LoopState:
     before, history = loop_state.history, decision.history
     better = (history.best_round, history.best_score) != (before.best_round, before.best_score)
-    return LoopState(history, last_message if better and config.keep == "best" else loop_state.best)
+    return LoopState(history, result if better and config.keep == "best" else loop_state.best)
 
 
 def _outcome(
-    decision: LoopDecision, last_message: Message, loop_state: LoopState, time: str, error: str
+    decision: LoopDecision, message: Message, loop_state: LoopState, time: str, error: str
 ) -> Outcome:
     # An expression that fails for a message is not an error of the node, since other messages may have
     # no score at all. It is reported with the decision.
     fields = decision.fields(time)
     report = {**fields, "score_error": error} if error else fields
-    metadata = {name: value for name, value in (last_message.metadata or {}).items() if name != "source"}
+    metadata = {name: value for name, value in (message.metadata or {}).items() if name != "source"}
     regression = decision.regression
     return Outcome(
-        (
-            Message(
-                last_message.content, "assistant", {**(last_message.data or {}), **fields}, metadata or None
-            ),
-        ),
+        (Message(message.content, "assistant", {**(message.data or {}), **fields}, metadata or None),),
         port="exit" if decision.should_exit else "continue",
         state=loop_state,
         report=report,
@@ -391,6 +401,7 @@ NODE = NodeType(
     guard=True,
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
+    carries=lambda config: str(config.output),
     with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     forgets=lambda _config: True,
     state=LoopState,

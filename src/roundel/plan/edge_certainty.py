@@ -13,6 +13,11 @@ Conditions that count rounds: `round < n` on an edge bounds a loop that cannot r
 On an edge, `round` is that of the innermost loop around its source, as the loop was entered; so it
 bounds only a loop that contains the source directly, not one around that.
 
+Conditions by keywords are the only ones that are compared with each other. Each is read as tests of the
+text of which one has to hit, and tests of which none may (`tests_of`). Two edges exclude each other if a hit
+that one asks for is one that the other forbids (`are_exclusive`). And of two edges with the same keywords,
+one of them with `negate`, each message takes exactly one (`negation_of`).
+
 `last_round` does not evaluate an expression. It reads it as far as it is plain: a comparison of `round`
 with a number, also in parentheses and as a part of a conjunction. The other conjuncts can only make the
 edge fire less often, and what cannot be read with certainty is ignored: a wrong proof is worse than a
@@ -24,7 +29,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from roundel.plan.graph import EdgePlan, NodePlan
+from roundel.workflow.condition import Condition, Keyword, strip_marks
 from roundel.workflow.node_type import ERROR_PORT, EXIT_PORT
 
 Way = str | None
@@ -166,3 +175,68 @@ def _closing(text: str) -> int:
         if depth == 0:
             return at
     return -1
+
+
+KeywordTest = tuple[str, bool, bool, str]
+"""One test of a text: `any`, `begins`, `only` or `regex`; whether the case counts; whether only whole words
+do; and the word."""
+Tests = frozenset[KeywordTest]
+
+
+class KeywordTests(Struct, frozen=True):
+    """What is certain about a message that meets a condition by keywords."""
+
+    asks: Tests = frozenset()
+    """At least one of these hits, if there are any."""
+    forbids: Tests = frozenset()
+    """None of these hits."""
+
+
+@lru_cache(maxsize=1024)
+def tests_of(keyword: Keyword) -> KeywordTests:
+    """A condition by keywords as tests."""
+    case, word = keyword.case_sensitive, keyword.word
+    wanted = frozenset(
+        [("any", case, word, text) for text in keyword.any]
+        + [("begins", case, False, text) for text in keyword.begins]
+        + [("only", case, False, text) for text in keyword.only]
+        + [("regex", case, False, text) for text in keyword.regex]
+    )
+    unwanted = frozenset(("any", case, word, text) for text in keyword.none)
+    if not keyword.negate:
+        return KeywordTests(wanted, unwanted)
+    # Negated it means: a hit of `none`, or no other hit. Nothing is certain if both are possible.
+    return KeywordTests() if wanted and unwanted else KeywordTests(unwanted, wanted)
+
+
+def are_exclusive(one: Condition | None, other: Condition | None) -> bool:
+    """Whether no message can meet both conditions: one asks for what the other forbids."""
+    if one is None or other is None or one.keyword is None or other.keyword is None:
+        return False
+    first, second = one.keyword, other.keyword
+    if negation_of(one) == other:
+        return True
+    return _clash(tests_of(first), tests_of(second)) or _clash(tests_of(second), tests_of(first))
+
+
+def _clash(first: KeywordTests, second: KeywordTests) -> bool:
+    return bool(first.asks) and all(not second.forbids.isdisjoint(_implied(test)) for test in first.asks)
+
+
+def _implied(test: KeywordTest) -> list[KeywordTest]:
+    """A test, and others that hit whenever it does."""
+    kind, case, _, text = test
+    found = [test]
+    if kind == "only":
+        found.append(("begins", case, False, text))
+    # Not as a whole word: "_ACCEPT_" begins with ACCEPT, but `_` belongs to the word.
+    if kind in ("begins", "only") and text and strip_marks(text) == text:
+        found.append(("any", case, False, text))
+    return found
+
+
+def negation_of(condition: Condition | None) -> Condition | None:
+    """The condition that exactly the other messages meet; None if it is not by keywords."""
+    if condition is None or condition.keyword is None:
+        return None
+    return Condition(keyword=replace(condition.keyword, negate=not condition.keyword.negate))

@@ -154,6 +154,10 @@ class NodePlan(Struct, eq=False):
     """Its input is the task of the agents in its body."""
     blind: bool = False
     """It is an agent in a loop that sees neither the task nor its own last output."""
+    carries: int | None = None
+    """The node whose last message its calls get (`NodeType.carries`)."""
+    is_carried: bool = False
+    """The calls of another node get its last message."""
 
     @property
     def body(self) -> GraphPlan | None:
@@ -315,8 +319,12 @@ class _Compiler:
         _connect(nodes, plans)
         ends = _ends(graph, nodes, index)
         for node in nodes:
+            node.carries = index.get(node.kind.carries(node.config))
+            if node.carries is not None:
+                nodes[node.carries].is_carried = True
+        for node in nodes:
             node.is_end = node.index in ends
-            node.output_retained = node.is_end or node.window != 0
+            node.output_retained = node.is_end or node.is_carried or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.cap for name, loop in graph.loops.items() if loop.cap}
         self.limits.append(graph.limits)

@@ -13,7 +13,9 @@ not count. Then
   - a way of a node is watched if one of its edges fires whenever a run ends this way, and leads out of
     the loop or to a watched node of another unit, which then runs later in the round. An edge that
     stays inside a folded loop shows nothing, since leaving that loop clears its marks. A failure is
-    handled only if some error edge fires, so it is watched as well if all of them lead there;
+    handled only if some error edge fires, so it is watched as well if all of them lead there. And it is
+    watched if two edges lead there of which each message takes one: with the same keywords, and `negate`
+    on one of them;
   - the nodes of a unit are watched if each edge that may trigger it is watched: nothing but the entry
     runs in a round unless an edge fired in it. An edge is watched if its source or its way is, or if
     another edge of its source, which fires whenever it does, leads where the first rule requires.
@@ -40,6 +42,7 @@ from roundel.plan.edge_certainty import (
     handling_edges,
     is_certain,
     last_round,
+    negation_of,
     never,
     possible_ways,
     way_of,
@@ -255,11 +258,19 @@ class WatchedNodes:
             self._watch_way(source, way_of(edge))
         self._lead_failure(edge, source)
         if self._covers(edge, source):
-            condition, port = edge.edge.condition, edge.port
-            known = self.covers.setdefault(source.index, set())
-            if (condition, port) not in known:
-                known.add((condition, port))
-                self._count_covered(source.index, condition, port)
+            self._cover(source.index, edge.edge.condition, edge.port)
+            # Each message takes this edge, or the one with the same keywords and `negate`.
+            rest = negation_of(edge.edge.condition)
+            if rest is not None and (rest, edge.port) in self.covers[source.index]:
+                self._cover(source.index, None, edge.port)
+                if edge.explicit or (edge.port is None and always_speaks(source)):
+                    self._watch_way(source, way_of(edge))
+
+    def _cover(self, source: int, condition: Condition | None, port: str | None) -> None:
+        known = self.covers.setdefault(source, set())
+        if (condition, port) not in known:
+            known.add((condition, port))
+            self._count_covered(source, condition, port)
 
     def _lead_failure(self, edge: EdgePlan, source: NodePlan) -> None:
         """Handles an error edge that leads there, or that cannot fire."""

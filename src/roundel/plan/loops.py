@@ -32,14 +32,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-import msgspec
 from msgspec import Struct
 
-from roundel.plan.edge_certainty import never
+from roundel.plan.edge_certainty import are_exclusive, never
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.guards import analysis_cost
 from roundel.plan.scope import Scope, Unit
-from roundel.workflow.condition import Condition, Keyword
 
 BUDGET = 600_000
 """The budget of the survey of a workflow, in visits of a node or an edge for one guard."""
@@ -361,22 +359,3 @@ class _ScopeRound:
         if one.port != other.port and (None not in (one.port, other.port) or one.explicit or other.explicit):
             return True
         return self.finder.single(source) and are_exclusive(one.edge.condition, other.edge.condition)
-
-
-def are_exclusive(one: Condition | None, other: Condition | None) -> bool:
-    """Whether no message can meet both conditions: one asks for what the other forbids."""
-    return _forbids(one, other) or _forbids(other, one)
-
-
-def _forbids(one: Condition | None, other: Condition | None) -> bool:
-    first = None if one is None else one.keyword
-    second = None if other is None else other.keyword
-    if first is None or second is None or _way_of_matching(first) != _way_of_matching(second):
-        return False
-    # Without `any` it asks for no word; with `regex` it may fire without any of its words.
-    return bool(first.any) and not first.regex and set(first.any) <= set(second.none)
-
-
-def _way_of_matching(keyword: Keyword) -> Keyword:
-    """The settings of a keyword condition without its words: only equal settings can be compared."""
-    return msgspec.structs.replace(keyword, any=(), none=(), regex=())

@@ -10,6 +10,7 @@ Which edges order units:
   - triggering edges inside the scope: after folding they form no cycle;
   - edges with `trigger: false`, as far as they close no cycle: their target should see their data.
     Where they would close one, a target still waits for a source of an earlier layer;
+  - the same for a node whose message another one carries (`NodeType.carries`);
   - in a loop, a unit that may leave it comes before the whole next layer, so that whether a later layer
     runs never depends on timing.
 
@@ -145,6 +146,8 @@ class Unit(Struct, eq=False):
     explicit: dict[str, tuple[tuple[EdgePlan, int], ...]] = {}
     """Those that take what leaves by an explicit port, for each such port of the node."""
     successors: tuple[int, ...] = ()
+    carries_this_round: bool = False
+    """The node whose message it carries has settled before it in each round (`NodeType.carries`)."""
 
     @property
     def order(self) -> tuple[int, int]:
@@ -218,11 +221,15 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
     ]
     cores, groups = _folded(scope, _connected(members, inside))
     unit_of = {node: number for number, group in enumerate(groups) for node in group}
-    before, layer = _ordered(len(groups), inside, unit_of)
+    carried = _carried(scope)
+    data = [(edge.source, edge.target) for edge in inside if not edge.trigger]
+    before, layer = _ordered(len(groups), inside, [*data, *carried], unit_of)
     # Within a layer by the place in the file, which decides wherever two units are equal.
     ranked = sorted(range(len(groups)), key=lambda number: (layer[number], groups[number][0]))
     place = {number: index for index, number in enumerate(ranked)}
     units = [_unit(scope, place[number], layer[number], cores[number], groups[number]) for number in ranked]
+    for source, target in carried:
+        units[place[unit_of[target]]].carries_this_round = layer[unit_of[source]] < layer[unit_of[target]]
     follows: list[set[int]] = [{place[later] for later in before[number]} for number in ranked]
     if entry is not None:
         _wait_for_exits(units, follows)
@@ -268,19 +275,28 @@ def _is_loop(scope: Scope, core: Sequence[int]) -> bool:
     return len(core) > 1 or (core[0] != scope.entry and scope.graph.nodes[core[0]].triggers_itself)
 
 
+def _carried(scope: Scope) -> list[tuple[int, int]]:
+    """The pairs of a node of the scope and another one that carries its messages."""
+    nodes = (scope.graph.nodes[node] for node in scope.members)
+    return sorted(
+        (node.carries, node.index)
+        for node in nodes
+        if node.carries in scope.members and scope.entry not in (None, node.index)
+    )
+
+
 def _ordered(
-    count: int, inside: list[EdgePlan], unit_of: dict[int, int]
+    count: int, inside: list[EdgePlan], data: list[tuple[int, int]], unit_of: dict[int, int]
 ) -> tuple[list[set[int]], dict[int, int]]:
-    """For each unit, the units that wait for it; and the layer of each unit."""
+    """For each unit, the units that wait for it; and the layer of each unit. `data` are pairs of nodes that
+    should run in this order, if the edges allow it."""
     firm: dict[int, set[int]] = {number: set() for number in range(count)}
-    loose: set[tuple[int, int]] = set()
     for edge in inside:
         source, target = unit_of[edge.source], unit_of[edge.target]
-        if source != target:
-            if edge.trigger:
-                firm[source].add(target)
-            else:
-                loose.add((source, target))
+        if source != target and edge.trigger:
+            firm[source].add(target)
+    units = ((unit_of[source], unit_of[target]) for source, target in data)
+    loose = {(source, target) for source, target in units if source != target}
     # Data edges that are part of a cycle cannot order units. A cycle over both kinds of edges is found
     # by its component, and only the data edges within one are left out.
     either = {number: list(after) for number, after in firm.items()}

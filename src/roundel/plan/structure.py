@@ -22,7 +22,7 @@ from roundel.plan.loops import Clash, EnteredLoop, clashes, entries, loops, surv
 from roundel.plan.non_termination import breakable_graphs, check_ways_out
 from roundel.plan.scope import Scope, Unit
 from roundel.plan.warnings import check_unanalysed
-from roundel.workflow.diagnostics import Report, Severity
+from roundel.workflow.diagnostics import Report, Severity, did_you_mean
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.node_type import EXIT_PORT
 
@@ -84,6 +84,7 @@ def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool]
     if not cut:
         check_ways_out(loops(graph), report)
     _check_guards(graph, report)
+    _check_carried(graph, report)
     check_unanalysed(graph, report)
 
 
@@ -182,7 +183,7 @@ def _may_be_entered_twice(graph: GraphPlan, clash: Clash, report: Report) -> Non
     message = f"a loop may be entered at {names} at once, and then the run fails: {why}"
     hint = (
         "let one node lead into the loop, or let the edges exclude each other: different ports of a node, "
-        "or `any` and `none` with the same words"
+        "`any` and `none` with the same words, or the same keywords with and without `negate`"
     )
     at = second.edge.edge.at if second.edge is not None else graph.nodes[second.target].node.at
     _report(report, "warning", "maybe-two-entries", message, at, hint)
@@ -230,6 +231,25 @@ def _check_guards(graph: GraphPlan, report: Report) -> None:
             and all(_ends_after_one_round(node, loop) for loop in around)
         ):
             _only_way_back(node, around[0], report)
+
+
+def _check_carried(graph: GraphPlan, report: Report) -> None:
+    """Reports nodes that are to carry the message of a node which their loop does not have."""
+    surveyed = survey(graph)
+    for node in graph.nodes:
+        name = node.kind.carries(node.config)
+        around = surveyed.around(node)
+        if not name or node.index in surveyed.opaque:
+            continue
+        if not around:
+            message = f"'{node.id}' is in no loop, so its output is what came in, and not that of '{name}'"
+            _report(report, "warning", "without-effect", message, node.node.at)
+        elif name == node.id or not any(node.carries in loop.scope.members for loop in around):
+            names = [other.id for other in around[0].nodes if other is not node]
+            what = "is the node itself" if name == node.id else f"is no node of the loop '{around[0].id}'"
+            message = f"'{name}', whose output '{node.id}' is to carry, {what}"
+            hint = did_you_mean(name, names) or f"its nodes are {', '.join(names[:MOST_NAMED])}"
+            _report(report, "error", "unknown-node", message, node.node.at, hint)
 
 
 def _outside_of_loops(node: NodePlan, report: Report) -> None:

@@ -2,8 +2,9 @@
 
 `check_bounds` warns about loops that only a default cap is certain to end, with the reason why their
 guards do not bound them, and about guards whose limit is above the cap. A chosen cap is no warning: its
-author has decided how the loop ends. `check_unanalysed` warns about loops whose analysis did not fit
-into the budget of the survey (loops.py).
+author has decided how the loop ends. `check_verdicts` warns about loops that end as soon as an agent
+mentions a word. `check_unanalysed` warns about loops whose analysis did not fit into the budget of the
+survey (loops.py).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from roundel.plan.edge_certainty import always_fires, never, possible_ways
-from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.edge_certainty import always_fires, never, possible_ways, tests_of
+from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.guards import LoopEdges, WatchedNodes, effective_bound
 from roundel.plan.loops import EnteredLoop, UnanalysedLoop, survey
 from roundel.plan.proof import ProvenLoop, proven_loops, round_limits
@@ -147,3 +148,44 @@ def _place(loop: EnteredLoop, guard: str) -> SourceLocation:
     nodes = (node.node.at for node in loop.nodes if node.id == guard)
     edges = (edge.edge.at for edge in loop.edges() if guard.startswith(str(edge.edge)))
     return next(chain(nodes, edges))
+
+
+def check_verdicts(plan: Plan, report: Report) -> None:
+    """Warns about each edge that leaves a loop because an agent's text contains a word somewhere: models
+    also say why they do not use it yet."""
+    for graph in reversed(plan.graph.family):  # outer graphs were compiled last
+        loose: dict[int, tuple[EdgePlan, EnteredLoop]] = {}
+        for loop in survey(graph).found:
+            for edge in loop.leaving():
+                if edge.index not in loose and _loose_words(edge, graph.nodes[edge.source]):
+                    loose[edge.index] = (edge, loop)
+        for _, (edge, loop) in sorted(loose.items()):
+            _loose_verdict(edge, graph.nodes[edge.source], loop, report)
+
+
+def _loose_words(edge: EdgePlan, source: NodePlan) -> list[str]:
+    """The words that an agent only has to mention for the edge to fire; empty if that is not how it is
+    decided."""
+    condition = edge.edge.condition
+    if condition is None or condition.keyword is None or edge.explicit or not source.kind.speaks:
+        return []
+    if getattr(source.config, "output_schema", None):
+        return []
+    tests = sorted(tests_of(condition.keyword).asks)
+    if any(kind in ("begins", "only") for kind, *_ in tests):
+        return []
+    return [word for kind, _, _, word in tests if kind == "any" and word]
+
+
+def _loose_verdict(edge: EdgePlan, source: NodePlan, loop: EnteredLoop, report: Report) -> None:
+    words = _loose_words(edge, source)
+    shown = " or ".join(f"'{word}'" for word in words[:MOST_LISTED])
+    message = (
+        f"the loop '{loop.id}' ends as soon as '{source.id}' mentions {shown}, also in "
+        f'"I can\'t say {words[0]} yet"'
+    )
+    hint = (
+        f"write `begins: [{words[0]}]` here and the same with `negate: true` on the edge back, "
+        f"or give '{source.id}' an `output_schema` and test its data"
+    )
+    report.add(edge.edge.at.diagnostic("warning", "loose-verdict", message, hint))

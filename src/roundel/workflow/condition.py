@@ -10,6 +10,10 @@ A bare text is the name of a function, which is what files of the dialect write.
 expression or a keyword there; if no function has that name, `suggest_condition` finds out what was
 probably meant.
 
+A verdict is not a word that occurs somewhere: a model that is told to write ACCEPT also writes "I can't say
+ACCEPT yet". `begins` and `only` test what an answer starts with, or consists of, behind the marks that models
+put around it (`strip_marks`). `negate` turns a condition round, for the edge that takes everything else.
+
 Whole words. `\\b` of regular expressions is no help in scripts that put no spaces between words: in
 Chinese text every character would be part of one long word. `contains_word` treats characters of these
 scripts as words of their own.
@@ -49,12 +53,38 @@ def contains_word(text: str, word: str) -> bool:
     """
     start = text.find(word)
     while start >= 0:
-        end = start + len(word)
         begins = start == 0 or not _is_same_word(text[start - 1], text[start])
-        if begins and (end == len(text) or not _is_same_word(text[end - 1], text[end])):
+        if begins and _ends_word(text, start + len(word)):
             return True
         start = text.find(word, start + 1)
     return False
+
+
+def begins_with(text: str, phrase: str) -> bool:
+    """Whether a text begins with `phrase` as whole words. Both are without marks."""
+    return text.startswith(phrase) and _ends_word(text, len(phrase))
+
+
+def _ends_word(text: str, end: int) -> bool:
+    return end == len(text) or not _is_same_word(text[end - 1], text[end])
+
+
+_SPACES: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_QUOTES: Final = (
+    "\"'`\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a"  # straight, curly, angular
+    "\u300a\u300b\u300c\u300d\u300e\u300f\u301d\u301e\u301f\uff02\uff07"  # Chinese, Japanese, full width
+)
+MARKS: Final = _SPACES + _QUOTES + "*_#>~-"
+"""What models put around an answer: white space, quotes, and the marks of Markdown. A fixed list, so that it
+does not depend on a version of Unicode."""
+END_MARKS: Final = MARKS + ".!\u3002\uff01"
+
+
+def strip_marks(text: str) -> str:
+    """A text without the marks at both ends, and without full stops and exclamation marks at its end."""
+    return text.lstrip(MARKS).rstrip(END_MARKS)
 
 
 def _is_same_word(left: str, right: str) -> bool:
@@ -86,8 +116,8 @@ WordList = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 
 
 class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A condition by keywords. `none` is tested first, then `any`, then `regex`. With `none` alone it is
-    true if nothing is found."""
+    """A condition by keywords. `none` is tested first, then `any`, `begins` and `only`, then `regex`. With
+    `none` alone it is true if nothing is found."""
 
     any: WordList = ()
     none: WordList = ()
@@ -95,6 +125,10 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     case_sensitive: bool = True
     word: bool = False
     """Whether `any` and `none` match whole words only, and not parts of words."""
+    begins: WordList = ()
+    only: WordList = ()
+    negate: bool = False
+    """Whether the condition is true for exactly the messages for which it would be false."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -102,9 +136,9 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
             name="keyword_condition",
             en=(
                 "Keywords",
-                "Looks for words in the text of the message. At least one of the three lists must be given.",
+                "Looks for words in the text of the message. At least one of the lists must be given.",
             ),
-            zh=("关键词", "在消息文本中查找词语。三个列表至少填写一个。"),
+            zh=("关键词", "在消息文本中查找词语。各列表至少填写一个。"),
             fields={
                 "none": Field(
                     en=("None of", "If the message contains any of these, the condition is false."),
@@ -113,6 +147,32 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
                 "any": Field(
                     en=("Any of", "Else, if the message contains any of these, the condition is true."),
                     zh=("含有", "否则，消息含有其中任何一个时，条件为真。"),
+                ),
+                "begins": Field(
+                    en=(
+                        "Begins with",
+                        "Else, if the message begins with any of these, as whole words, the condition is "
+                        "true. Quotes and Markdown around the text do not count.",
+                    ),
+                    zh=(
+                        "开头为",
+                        "否则，消息以其中任何一个（按整词）开头时，条件为真。"
+                        "文本外的引号和 Markdown 标记不计。",
+                    ),
+                    see="workflow-files.md#verdicts",
+                ),
+                "only": Field(
+                    en=(
+                        "Nothing but",
+                        "Else, if the message is one of these and nothing else, the condition is true. "
+                        "Quotes and Markdown around the text, and a full stop at its end, do not count.",
+                    ),
+                    zh=(
+                        "仅为",
+                        "否则，消息恰为其中一个时，条件为真。"
+                        "文本外的引号和 Markdown 标记以及末尾的句号不计。",
+                    ),
+                    see="workflow-files.md#verdicts",
                 ),
                 "regex": Field(
                     en=(
@@ -134,6 +194,15 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
                     ),
                     zh=("整词匹配", "`any` 与 `none` 是否只匹配整个单词，而不匹配单词的一部分。"),
                 ),
+                "negate": Field(
+                    en=(
+                        "Negate",
+                        "Whether the condition is true for exactly the messages for which it would be false: "
+                        "for the edge that takes everything else.",
+                    ),
+                    zh=("取反", "是否将结果取反：条件在原本为假时为真，用于接收其余消息的边。"),
+                    see="workflow-files.md#verdicts",
+                ),
             },
         )
 
@@ -145,19 +214,30 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         none_of = [fold(word) for word in self.none if word]
         flags = build_flags(case_sensitive=self.case_sensitive)
         patterns = [compile_pattern(pattern, flags) for pattern in self.regex]
-        otherwise = not (self.any or self.regex)
+        begins = [phrase for word in self.begins if (phrase := strip_marks(fold(word)))]
+        only = {phrase for word in self.only if (phrase := strip_marks(fold(word)))}
+        otherwise = not (self.any or self.begins or self.only or self.regex)
         hits = contains_word if self.word else contains
+        yes = not self.negate
 
         def holds(text: str) -> bool:
             folded = fold(text)
             # Loops instead of `any`, which creates a generator: this runs for each message on the edge.
             for word in none_of:
                 if hits(folded, word):
-                    return False
+                    return not yes
             for word in any_of:
                 if hits(folded, word):
-                    return True
-            return otherwise or any(pattern.search(text) for pattern in patterns)
+                    return yes
+            if begins or only:
+                bare = strip_marks(folded)
+                if bare in only:
+                    return yes
+                for phrase in begins:
+                    if begins_with(bare, phrase):
+                        return yes
+            found = otherwise or any(pattern.search(text) for pattern in patterns)
+            return yes if found else not yes
 
         return holds
 
@@ -313,14 +393,19 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def _from_keyword(cls, config: Keyword, at: Located, reader: Reader) -> Any:
-        if not (config.any or config.none or config.regex):
+        if not (config.any or config.none or config.begins or config.only or config.regex):
             reader.report.error(
                 "empty-condition",
                 "the keyword condition has nothing to look for",
                 at,
-                "give at least one of any, none, regex",
+                "give at least one of any, none, begins, only, regex",
             )
             return INVALID
+        for key in ("begins", "only"):
+            for word in getattr(config, key):
+                if not strip_marks(word):
+                    message = f"{word!r} under '{key}' has no effect: it consists of marks that do not count"
+                    reader.report.warning("without-effect", message, child(at, key), "look for it with 'any'")
         if config.word and not (config.any or config.none):
             message = "'word' has no effect: it applies to 'any' and 'none'"
             reader.report.warning("without-effect", message, child(at, "word"), "a pattern may use \\b")

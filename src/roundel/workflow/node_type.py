@@ -232,6 +232,10 @@ class NodeType(Struct, frozen=True, eq=False):
     `provider:name`; an empty text for a model that is not named. The check of limits on the cost
     (plan/unpriced.py) uses it."""
 
+    carries: Callable[[Any], str] = _no_function
+    """The id of another node of its loop, from the config, whose last message each call of it gets
+    (`Call.carried`); empty for most types. The plan checks that the loop has it."""
+
     forgets: Callable[[Any], bool] = _return_none
     """Whether its state is reset each time the loop around it is entered."""
 
