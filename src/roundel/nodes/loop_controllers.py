@@ -37,7 +37,7 @@ from roundel.nodes.loop_strategies import (
 )
 from roundel.plan.graph import SEMANTICS
 from roundel.workflow.expression import Expression, ExpressionError
-from roundel.workflow.message import Message, json_text
+from roundel.workflow.message import Message, json_text, notice
 
 Messages = tuple[Message, ...]
 
@@ -162,7 +162,7 @@ def as_output(message: Message) -> Message:
 
 def system_notice(text: str, data: dict[str, Any] | None = None) -> Message:
     """A message of the loop itself. It has the role `system` and keeps it on edges."""
-    return Message(text, "system", data, preserve_role=True)
+    return notice(text, data, "system")
 
 
 def needs_history(predicate: Predicate | None) -> bool:
@@ -470,6 +470,7 @@ _ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
         (("count", "max_iterations"), ()),  # a loop_counter
         (("elapsed", "limit"), ()),  # a loop_timer
         (("exit_code",), ()),  # the code of a message
+        (("ballots", "share", "approved"), ("summary",)),  # a vote
     )
 )
 """Fields that nodes of the engine add to a message to describe its text: for each kind of node the

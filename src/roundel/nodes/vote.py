@@ -1,5 +1,6 @@
 """`vote`: all participants vote at the same time, and the port depends on whether enough of them
-approve.
+approve. The node hands on what was voted on, with the tally in its data: "approved: 2 of 2" is no text to
+continue with.
 
 A participant is a node of any type, such as an agent or a person. How a ballot is read from its message
 is defined in nodes/consensus.py.
@@ -84,12 +85,15 @@ class VoteController(ParticipantController):
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.subject = Message()
+        """What is voted on."""
         self.ballots: dict[int, Ballot] = {}
         """By the number of the participant, in the order of arrival; `_count_ballots` puts them in
         order."""
 
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         question = self.config.question
+        self.subject = inputs[-1] if inputs else Message()
         question_messages = (*inputs, Message(question)) if question else inputs
         # Each participant has a body of its own, so its ordinals do not depend on which is faster, and
         # `parallel_index` is not needed.
@@ -116,11 +120,15 @@ class VoteController(ParticipantController):
         share, summary = (_mean_score if self.config.vote_type == "score_1_10" else _approval_share)(cast)
         approved = bool(cast) and share >= self.config.threshold
         shown = {one.id: _ballot_value(each) for one, each in zip(participants, ballots, strict=True)}
-        data = {"ballots": shown, "share": share, "approved": approved}
         port = PORTS[0] if approved else PORTS[1]
-        return Outcome(
-            (Message(f"{port}: {summary}{self._result_details(cast, approved)}", "assistant", data),), port
-        )
+        tally = f"{port}: {summary}{self._result_details(cast, approved)}"
+        data = {"ballots": shown, "share": share, "approved": approved}
+        if self.semantics < 1:
+            return Outcome((Message(tally, "assistant", data),), port)
+        data["summary"] = tally
+        subject = self.subject
+        message = Message(subject.content, "assistant", {**(subject.data or {}), **data})
+        return Outcome((message,), port, report={"summary": tally})
 
     def _result_details(self, cast: list[Ballot], approved: bool) -> str:
         abstentions = len(self.config.participants) - len(cast)
