@@ -112,7 +112,9 @@ def test_summaries_are_within_the_limits(tmp_path: Path) -> None:
         for event in events[:first]
         if event.node_id in ("Writer", "Critic")
     )
-    result, _ = events_of(loop(writer, rounds=6), script, limits={"model_calls": before}, store=tmp_path / "runs.db")
+    result, _ = events_of(
+        loop(writer, rounds=6), script, limits={"model_calls": before}, store=tmp_path / "runs.db"
+    )
     assert result.status == "suspended_locked"
     assert result.usage["model_calls"] == before
 

@@ -58,7 +58,7 @@ def test_participants_speak_in_turn_for_max_rounds() -> None:
     rounds = [(1, "Ada", "a1"), (1, "Bo", "b1"), (1, "Cy", "c1")]
     rounds += [(2, "Ada", "a2"), (2, "Bo", "b2"), (2, "Cy", "c2")]
     assert debate_turns(events) == rounds
-    assert result.output == "c2"
+    assert result.output == "Ada: a2\nBo: b2\nCy: c2"
     assert result.data == {
         "debate_history": [{"agent": a, "content": c, "round": r} for r, a, c in rounds],
         "total_rounds": 2,
@@ -170,17 +170,25 @@ def test_judge_runs_after_each_round() -> None:
     result, events = run_with_events(debate(max_rounds=5, **judged()), script)
     assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Judge": 2}
     assert result.loops["Council"]["exit_reason"] == "consensus_reached"
-    assert result.output == "b", "what the judge says is not part of the debate"
+    assert result.output == "Ada: a\nBo: b", "what the judge says is not part of the debate"
     assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
     ran = [event.address for event in events if event.data.get("status") == "running"]
     assert ran[3] == "Council[1]/Judge"
 
 
-def test_a_judge_sees_the_round_and_the_question() -> None:
+def test_the_last_answer_alone() -> None:
+    graph = debate(participants=people("Ada", "Bo"), max_rounds=1, output="last")
+    assert run_with_events(graph, {"Ada": "a", "Bo": "b"})[0].output == "b"
+
+
+def test_a_judge_sees_the_topic_the_discussion_and_the_question() -> None:
     config = judged(judge=people("Judge")[0], question="One mind?")
     graph = debate(participants=people("Ada", "Bo"), max_rounds=3, **config)
     shown = prompts_by_address(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
     assert shown["Council[2]/Judge"] == [
+        ("user", "", "tea?"),
+        ("user", "Ada", "a1"),
+        ("user", "Bo", "b1"),
         ("user", "Ada", "a2"),
         ("user", "Bo", "b2"),
         ("user", "", "One mind?"),
@@ -253,7 +261,7 @@ def test_debate_waits_for_human_participants() -> None:
     result, events = run_with_events(graph, {"Ada": "a"})
     assert result.status == "waiting"
     assert [e.address for e in events if e.event == "human_input_required"] == ["Council[1]/Bo"]
-    assert run_with_events(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "b2"
+    assert run_with_events(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "Ada: a\nBo: b2"
 
 
 def test_a_break_in_a_participant_ends_the_debate() -> None:
@@ -274,7 +282,11 @@ def test_a_break_in_a_participant_ends_the_debate() -> None:
         debate(participants=[*agents("Ada"), bo], max_rounds=5), {"Ada": "a", "Bo thinks": ["b", "done"]}
     )
     assert result.data is not None
-    assert (result.data["exit_reason"], result.data["total_rounds"], result.output) == ("break", 2, "done")
+    assert (result.data["exit_reason"], result.data["total_rounds"], result.output) == (
+        "break",
+        2,
+        "Ada: a\nBo: done",
+    )
 
 
 # --- Inside of other things
@@ -308,7 +320,7 @@ def test_debate_in_a_subgraph() -> None:
     inner = debate(max_rounds=1)
     outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
     result, events = run_with_events(outer, {"Ada": "a", "Bo": "b"})
-    assert result.output == "b"
+    assert result.output == "Ada: a\nBo: b"
     assert running(events) == ["Sub", "Sub/Council", "Sub/Council[1]/Ada", "Sub/Council[1]/Bo"]
 
 
@@ -321,7 +333,7 @@ def test_debate_as_the_body_of_a_loop_agent() -> None:
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 2}, body=body)
     result, events = run_with_events(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
-    assert result.output == "b2"
+    assert result.output == "Ada: a2\nBo: b2"
     assert running(events)[-2:] == ["Again[2].Council[1]/Ada", "Again[2].Council[1]/Bo"]
 
 
@@ -335,7 +347,7 @@ def test_debate_of_loop_agents_and_of_debates() -> None:
     result, events = run_with_events(
         debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"}
     )
-    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == ("Group", "d")
+    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == ("Group", "Cy: b2\nDi: d")
     assert result.output == "d"
     assert "Council[1].Twice[2]/Bo" in running(events)
     assert "Council[1].Group[1]/Di" in running(events)

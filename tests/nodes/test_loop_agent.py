@@ -885,7 +885,7 @@ def test_engine_metadata_does_not_make_a_text_structured() -> None:
         (counter, {"A": "words"}, "Loop limit reached (1)"),
         (program, {"A": "print('words')"}, "words\n"),
         (inner(LoopMode.count(2)), {"Step": "words"}, "words"),
-        (conversation, {"Step": "words", "Other": "more words"}, "more words"),
+        (conversation, {"Step": "words", "Other": "more words"}, "Step: words\nOther: more words"),
         (inner(LoopMode.count(2)), {"Step": {"text": "words", "data": {"n": 1}}}, {"n": 1}),
     ):
         watched = Watched(loop(LoopMode.array(), body), '["x"]', script=script)

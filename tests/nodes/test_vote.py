@@ -35,11 +35,18 @@ def running(events: list[roundel.Event]) -> list[str | None]:
     return [event.address for event in events if event.data.get("status") == "running"]
 
 
+def tally(result: Any) -> str:
+    """What came of a vote."""
+    assert result.data is not None
+    return str(result.data["summary"])
+
+
 def test_threshold_of_approvals_approves() -> None:
     result, events = run_with_events(
         vote(threshold=0.6), {"Ann": "yes", "Bob": "No, not yet.", "Cat": "Approved"}
     )
-    assert (result.output, result.nodes) == (
+    assert (result.output, tally(result)) == ("Ship it?", "approved: 2 of 3"), "it hands on what was voted on"
+    assert (tally(result), result.nodes) == (
         "approved: 2 of 3",
         {"Vote": 1, "Ann": 1, "Bob": 1, "Cat": 1, "Yes": 1},
     )
@@ -47,6 +54,7 @@ def test_threshold_of_approvals_approves() -> None:
         "ballots": {"Ann": "approve", "Bob": "reject", "Cat": "approve"},
         "share": 2 / 3,
         "approved": True,
+        "summary": "approved: 2 of 3",
     }
     assert running(events) == ["Vote", "Vote/Ann", "Vote/Bob", "Vote/Cat", "Yes"]
     assert result.loops == {}, "a vote is no loop"
@@ -68,7 +76,7 @@ def test_threshold_of_approvals_approves() -> None:
 def test_abstentions_do_not_count(threshold: float, replies: list[str], output: str) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(threshold=threshold), script)
-    assert result.output == output
+    assert tally(result) == output
     assert result.data is not None
     assert result.data["approved"] is output.startswith("approved")
     assert result.nodes.get("Yes", 0) == int(output.startswith("approved"))
@@ -86,7 +94,7 @@ def test_abstentions_do_not_count(threshold: float, replies: list[str], output: 
 def test_scores_count_by_their_mean(replies: list[str], output: str, share: float) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(vote_type="score_1_10"), script)
-    assert result.output == output
+    assert tally(result) == output
     assert result.data is not None
     assert result.data["share"] == pytest.approx(share)
 
@@ -106,7 +114,7 @@ def test_participants_receive_the_input_and_the_question() -> None:
         return "yes"
 
     graph = vote(participants=humans("Ann", "Bob"), question="Yes or no?")
-    assert roundel.run(graph, "Ship it?", ask=ask).output == "approved: 2 of 2"
+    assert tally(roundel.run(graph, "Ship it?", ask=ask)) == "approved: 2 of 2"
     assert shown == {"Vote/Ann": ["Ship it?", "Yes or no?"], "Vote/Bob": ["Ship it?", "Yes or no?"]}
 
 
@@ -127,7 +135,7 @@ def test_silent_participant_abstains() -> None:
     }
     mute = {"id": "Mute", "type": "subgraph", "config": {"type": "config", "config": inner}}
     result, _ = run_with_events(vote(participants=[*agents("Ann"), mute]), {"Ann": "yes"})
-    assert result.output == "approved: 1 of 1, 1 abstained"
+    assert tally(result) == "approved: 1 of 1, 1 abstained"
     assert result.data is not None
     assert result.data["ballots"] == {"Ann": "approve", "Mute": "abstain"}
 
@@ -138,7 +146,7 @@ def test_failing_participant_fails_the_run_with_its_address() -> None:
 
 
 def test_one_participant_is_enough() -> None:
-    assert run_with_events(vote("Ann"), {"Ann": "yes"})[0].output == "approved: 1 of 1"
+    assert tally(run_with_events(vote("Ann"), {"Ann": "yes"})[0]) == "approved: 1 of 1"
 
 
 def test_each_participant_is_asked_once() -> None:
@@ -163,7 +171,7 @@ def test_vote_can_end_a_cycle() -> None:
     result, events = run_with_events(
         looped(), {"Draft": ["d1", "d2", "d3"], "Ann": "yes", "Bob": ["no", "no", "yes"]}
     )
-    assert result.output == "approved: 2 of 2"
+    assert tally(result) == "approved: 2 of 2"
     assert result.loops["Draft"]["rounds"] == 3
     assert "Draft[3]/Vote/Bob" in running(events)
 
@@ -185,7 +193,7 @@ def test_vote_in_a_subgraph_a_loop_agent_and_a_debate() -> None:
         (council, "Council[1]/Vote/Bob"),
     ]:
         result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes"})
-        assert result.output == "approved: 2 of 2"
+        assert tally(result) == "approved: 2 of 2"
         assert running(events)[-1] == address
 
 
@@ -193,7 +201,7 @@ def test_participants_may_be_loops() -> None:
     body = {"strategy": {"mode": "count", "max": 2}, "body": agents("Bob")[0]}
     graph = vote(participants=[*agents("Ann"), {"id": "Twice", "type": "loop_agent", "config": body}])
     result, events = run_with_events(graph, {"Ann": "yes", "Bob": ["no", "yes"]})
-    assert result.output == "approved: 2 of 2"
+    assert tally(result) == "approved: 2 of 2"
     assert "Vote/Twice[2]/Bob" in running(events)
 
 
@@ -230,7 +238,7 @@ def test_result_does_not_depend_on_completion_order() -> None:
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
     first = run_conversation(0)
-    assert first[0]["output"] == "approved: 2 of 2"
+    assert first[0]["data"]["summary"] == "approved: 2 of 2"
     assert first[0]["data"]["ballots"] == {"Ann": "approve", "Bob": "approve"}
     assert list(first[0]["data"]["ballots"]) == ["Ann", "Bob"], "in the order of the file"
     assert all(run_conversation(seed) == first for seed in range(1, 6))
