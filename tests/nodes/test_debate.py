@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.graph import compile_workflow
+from tests.kernel.simulator import Simulator
 
 AGREE = {"Ada": ["I am for it", "I agree."], "Bo": ["I don't agree", "I agree too."]}
 
@@ -58,7 +60,7 @@ def test_participants_speak_in_turn_for_max_rounds() -> None:
     rounds = [(1, "Ada", "a1"), (1, "Bo", "b1"), (1, "Cy", "c1")]
     rounds += [(2, "Ada", "a2"), (2, "Bo", "b2"), (2, "Cy", "c2")]
     assert debate_turns(events) == rounds
-    assert result.output == "c2"
+    assert result.output == "Ada: a2\nBo: b2\nCy: c2"
     assert result.data == {
         "debate_history": [{"agent": a, "content": c, "round": r} for r, a, c in rounds],
         "total_rounds": 2,
@@ -170,17 +172,20 @@ def test_judge_runs_after_each_round() -> None:
     result, events = run_with_events(debate(max_rounds=5, **judged()), script)
     assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Judge": 2}
     assert result.loops["Council"]["exit_reason"] == "consensus_reached"
-    assert result.output == "b", "what the judge says is not part of the debate"
+    assert result.output == "Ada: a\nBo: b", "what the judge says is not part of the debate"
     assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
     ran = [event.address for event in events if event.data.get("status") == "running"]
     assert ran[3] == "Council[1]/Judge"
 
 
-def test_a_judge_sees_the_round_and_the_question() -> None:
+def test_a_judge_sees_the_topic_the_whole_discussion_and_the_question() -> None:
     config = judged(judge=people("Judge")[0], question="One mind?")
     graph = debate(participants=people("Ada", "Bo"), max_rounds=3, **config)
     shown = prompts_by_address(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
     assert shown["Council[2]/Judge"] == [
+        ("user", "", "tea?"),
+        ("user", "Ada", "a1"),
+        ("user", "Bo", "b1"),
         ("user", "Ada", "a2"),
         ("user", "Bo", "b2"),
         ("user", "", "One mind?"),
@@ -242,6 +247,43 @@ def test_data_of_the_last_answer_is_in_the_output() -> None:
     assert (result.data["score"], result.data["total_rounds"]) == (8, 1)
 
 
+def test_output_can_be_the_last_answer_alone() -> None:
+    answer = {"text": "b2", "data": {"score": 8}}
+    result, _ = run_with_events(debate(max_rounds=2, output="last"), {"Ada": "a", "Bo": ["b1", answer]})
+    assert result.output == "b2"
+    assert (result.data or {})["score"] == 8
+
+
+def test_output_has_the_lines_of_each_turn_as_they_are() -> None:
+    pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
+    script = {"Ada": ["a1", "a2", "Well:\n- one\n- two", "I agree."], "Bo": "b"}
+    result, _ = run_with_events(debate(max_rounds=2, agent_pairs=pairs), script)
+    assert result.output == "Ada: Well:\n- one\n- two\nBo: b\nAda: I agree."
+
+
+def test_output_is_the_last_round_in_which_somebody_spoke() -> None:
+    inner: dict[str, Any] = {"start": "Say", "end": "Out"}
+    inner["nodes"] = [{"id": "Say", "type": "agent"}, {"id": "Out", "type": "passthrough"}]
+    inner["edges"] = [{"from": "Say", "to": "Out", "condition": {"cel": "text != 'nothing'"}}]
+    speakers = [
+        {"id": name, "type": "subgraph", "config": {"type": "config", "config": inner}}
+        for name in ("Ada", "Bo")
+    ]
+    graph = debate(participants=speakers, max_rounds=2)
+    result, events = run_with_events(graph, {"Say": ["a", "b", "nothing", "nothing"]})
+    assert len(debate_turns(events)) == 2
+    assert result.output == "Ada: a\nBo: b"
+
+
+def test_run_of_version_0_hands_on_its_last_answer_and_judges_the_round() -> None:
+    plan = compile_workflow(debate(max_rounds=2, **judged()).workflow(), semantics=0)
+    whole = Simulator(plan, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no"]}).start("tea?").finish()
+    assert whole.state.output is not None
+    assert whole.state.output.text == "b2"
+    judge = next(seen for seen in whole.executions if "Judge" in str(seen))
+    assert "tea?" not in str(judge)
+
+
 def test_failing_participant_fails_the_run_with_its_address() -> None:
     result, events = run_with_events(debate(), {"Ada": "a", "Bo": ["b", {"error": "no model"}]})
     assert (result.status, result.error) == ("failed", "Council[2]/Bo: no model")
@@ -253,7 +295,7 @@ def test_debate_waits_for_human_participants() -> None:
     result, events = run_with_events(graph, {"Ada": "a"})
     assert result.status == "waiting"
     assert [e.address for e in events if e.event == "human_input_required"] == ["Council[1]/Bo"]
-    assert run_with_events(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "b2"
+    assert run_with_events(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "Ada: a\nBo: b2"
 
 
 def test_a_break_in_a_participant_ends_the_debate() -> None:
@@ -274,7 +316,11 @@ def test_a_break_in_a_participant_ends_the_debate() -> None:
         debate(participants=[*agents("Ada"), bo], max_rounds=5), {"Ada": "a", "Bo thinks": ["b", "done"]}
     )
     assert result.data is not None
-    assert (result.data["exit_reason"], result.data["total_rounds"], result.output) == ("break", 2, "done")
+    assert (result.data["exit_reason"], result.data["total_rounds"], result.output) == (
+        "break",
+        2,
+        "Ada: a\nBo: done",
+    )
 
 
 # --- Inside of other things
@@ -308,7 +354,7 @@ def test_debate_in_a_subgraph() -> None:
     inner = debate(max_rounds=1)
     outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
     result, events = run_with_events(outer, {"Ada": "a", "Bo": "b"})
-    assert result.output == "b"
+    assert result.output == "Ada: a\nBo: b"
     assert running(events) == ["Sub", "Sub/Council", "Sub/Council[1]/Ada", "Sub/Council[1]/Bo"]
 
 
@@ -321,7 +367,7 @@ def test_debate_as_the_body_of_a_loop_agent() -> None:
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 2}, body=body)
     result, events = run_with_events(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
-    assert result.output == "b2"
+    assert result.output == "Ada: a2\nBo: b2"
     assert running(events)[-2:] == ["Again[2].Council[1]/Ada", "Again[2].Council[1]/Bo"]
 
 
@@ -335,8 +381,11 @@ def test_debate_of_loop_agents_and_of_debates() -> None:
     result, events = run_with_events(
         debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"}
     )
-    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == ("Group", "d")
-    assert result.output == "d"
+    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == (
+        "Group",
+        "Cy: b2\nDi: d",
+    )
+    assert result.output == "Twice: b2\nGroup: Cy: b2\nDi: d"
     assert "Council[1].Twice[2]/Bo" in running(events)
     assert "Council[1].Group[1]/Di" in running(events)
 

@@ -84,7 +84,7 @@ from roundel.kernel.walk import (
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
 from roundel.workflow.fields import format_duration
-from roundel.workflow.message import Message
+from roundel.workflow.message import Message, notice
 from roundel.workflow.node_type import ERROR_PORT
 
 BEFORE, AFTER = 1, 2
@@ -238,8 +238,7 @@ def expire(run: Run, execution: Execution, ask: Ask) -> None:
     if any(edge.trigger and edge.port == TIMEOUT_PORT for edge in node.edges):
         emit_expiry(run, execution, ask, "port")
         data = {"timeout": ask.timeout, "node": node.id, "address": address, "type": "Timeout"}
-        message = Message(f"no answer within {within}", "user", data)
-        complete(run, execution, Outcome((message,), TIMEOUT_PORT))
+        complete(run, execution, Outcome((notice(f"no answer within {within}", data),), TIMEOUT_PORT))
         return
     emit_expiry(run, execution, ask, "failed")
     fail(run, execution, f"nobody answered within {within}", "Timeout")

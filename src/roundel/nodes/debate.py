@@ -3,9 +3,9 @@ up.
 
 A round runs the pairs one after the other. Each speaker gets the topic and the whole transcript, with
 its own words in the role `assistant`. After the last pair the controller determines whether the
-participants agree (nodes/consensus.py): by words, or by running the judge, which sees the answers of
-this round alone. Then the next round starts, or the debate ends with the last answer and the whole
-history in its data.
+participants agree (nodes/consensus.py): by words, or by running the judge, which gets the topic and the
+whole transcript. Then the next round starts, or the debate ends: with its last round as text, since an
+answer such as "I agree." does not tell on what, and with the whole history in its data.
 
 `DebateController` decides what runs next; `Config` reads and checks the settings.
 """
@@ -40,6 +40,8 @@ from roundel.workflow.node_type import NodeType
 Pair = tuple[str, str]
 """A participant that speaks, and the participant that it answers."""
 Events = tuple[tuple[str, dict[str, Any]], ...]
+DebateOutput = Literal["round", "last"]
+"""What a debate hands on: the answers of its last round, or the last one alone."""
 
 
 class DebateController(ParticipantController):
@@ -50,7 +52,12 @@ class DebateController(ParticipantController):
     said."""
 
     def __init__(
-        self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
+        self,
+        names: tuple[str, ...],
+        pairs: tuple[Pair, ...],
+        max_rounds: int,
+        consensus: Consensus | None,
+        output: DebateOutput = "round",
     ) -> None:
         self.bodies = {name: body for body, name in enumerate(names)}
         self.judge = len(names)
@@ -58,12 +65,12 @@ class DebateController(ParticipantController):
         self.pairs = pairs
         self.max_rounds = max_rounds
         self.consensus = consensus
+        self.output = output
         self.topic: tuple[Message, ...] = ()
         self.transcript: list[Message] = []
         """All answers so far, each with its speaker as source."""
         self.round_start = 0
-        """The length of the transcript at the beginning of this round. The judge sees only this
-        round."""
+        """The length of the transcript at the beginning of this round."""
         self.history: list[dict[str, Any]] = []
         """The transcript as plain data, for `debate_history` of the output."""
         self.latest: dict[str, Message] = {}
@@ -137,7 +144,10 @@ class DebateController(ParticipantController):
             return self._continue_or_finish(self.decide(has_consensus, self.consensus, self.latest), events)
         if self.round_start == len(self.transcript):  # nobody spoke, so there is nothing to judge
             return self._continue_or_finish(False, events)
-        inputs = (*self.transcript[self.round_start :], Message(self.consensus.question))
+        discussion = (*self.topic, *self.transcript)
+        if self.semantics < 1:  # the judge saw only this round
+            discussion = tuple(self.transcript[self.round_start :])
+        inputs = (*discussion, Message(self.consensus.question))
         return CompositeAction((Iteration(self.judge, inputs, self.round),), events=events)
 
     def _on_judgement(self, messages: tuple[Message, ...]) -> CompositeAction:
@@ -160,13 +170,21 @@ class DebateController(ParticipantController):
         return self._finish(held[0], held, events) if held else self._next_round(events)
 
     def _finish(self, reason: str, held: list[str], events: Events) -> CompositeAction:
-        """Ends the debate. The output is the last answer, with the history of all answers in its
-        data."""
+        """Ends the debate, with the history of all answers in the data of its output."""
         last = self.transcript[-1] if self.transcript else Message()
         report = {"total_rounds": self.round, "exit_reason": reason, "held": held}
         data = {**(last.data or {}), "debate_history": self.history, **report}
-        outcome = Outcome((Message(last.content, "assistant", data),), report=report, reason=reason)
+        content = last.content if self.output == "last" or self.semantics < 1 else self._last_round()
+        outcome = Outcome((Message(content, "assistant", data),), report=report, reason=reason)
         return CompositeAction(outcome=outcome, events=events)
+
+    def _last_round(self) -> str:
+        """The answers of the last round in which somebody spoke, each with its speaker."""
+        if not self.history:
+            return ""
+        last = self.history[-1]["round"]
+        turns = [answer for answer in self.history if answer["round"] == last]
+        return "\n".join(f"{answer['agent']}: {answer['content']}" for answer in turns)
 
 
 def _read_choice(judgement: Message) -> Choice:
@@ -198,6 +216,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     max_rounds: Annotated[int, Meta(ge=1)] = 3
     exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
     consensus: JudgedConsensus = JudgedConsensus()
+    output: DebateOutput = "round"
 
     @staticmethod
     def __describe__() -> Description:
@@ -240,6 +259,18 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     en=("Consensus", "What counts as consensus, with `exit_condition: consensus`."),
                     zh=("共识", "`exit_condition: consensus` 时，何为共识。"),
                     see="debate.md#consensus",
+                ),
+                "output": Field(
+                    en=("Output", "What the debate hands on."),
+                    zh=("输出", "辩论传递的内容。"),
+                    choices={
+                        "round": (
+                            "The last round, with the names of the speakers",
+                            "最后一轮，附发言者的名字",
+                        ),
+                        "last": ("The last answer alone", "仅最后一个回答"),
+                    },
+                    see="debate.md#debate-output",
                 ),
             },
         )
@@ -353,7 +384,9 @@ def _turns(config: Config) -> tuple[int, ...]:
 
 
 def _make_controller(config: Config) -> DebateController:
-    return DebateController(config.names, config.pairs, config.max_rounds, config.exit_consensus)
+    return DebateController(
+        config.names, config.pairs, config.max_rounds, config.exit_consensus, config.output
+    )
 
 
 EXAMPLE = """
