@@ -297,7 +297,11 @@ def test_no_model_gets_an_empty_answer_as_its_own() -> None:
 
 def test_the_second_call_is_within_the_limits(tmp_path: Path) -> None:
     result = roundel.run(
-        roundel.Agent("A"), "tea", script={"A": ["", "late"]}, limits={"model_calls": 1}, store=tmp_path / "runs.db"
+        roundel.Agent("A"),
+        "tea",
+        script={"A": ["", "late"]},
+        limits={"model_calls": 1},
+        store=tmp_path / "runs.db",
     )
     assert result.status == "suspended_locked"
 

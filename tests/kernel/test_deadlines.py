@@ -124,7 +124,7 @@ def test_without_a_default_the_port_timeout_is_taken() -> None:
     call = asked.give(Expired("Boss", START + 7200))[1]
     assert isinstance(call, Call) and call.address == "Nobody"
     (message,) = call.inputs
-    assert message.text == "no answer within 2h"
+    assert (message.text, message.role, message.is_notice) == ("no answer within 2h", "user", True)
     assert message.data == {"timeout": 7200, "node": "Boss", "address": "Boss", "type": "Timeout"}
     assert asked.named("human_input_timeout")[0]["action"] == "port"
     assert "Next" not in asked.run.calls

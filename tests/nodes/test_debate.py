@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.graph import compile_workflow
+from tests.kernel.simulator import Simulator
 
 AGREE = {"Ada": ["I am for it", "I agree."], "Bo": ["I don't agree", "I agree too."]}
 
@@ -176,12 +178,7 @@ def test_judge_runs_after_each_round() -> None:
     assert ran[3] == "Council[1]/Judge"
 
 
-def test_the_last_answer_alone() -> None:
-    graph = debate(participants=people("Ada", "Bo"), max_rounds=1, output="last")
-    assert run_with_events(graph, {"Ada": "a", "Bo": "b"})[0].output == "b"
-
-
-def test_a_judge_sees_the_topic_the_discussion_and_the_question() -> None:
+def test_a_judge_sees_the_topic_the_whole_discussion_and_the_question() -> None:
     config = judged(judge=people("Judge")[0], question="One mind?")
     graph = debate(participants=people("Ada", "Bo"), max_rounds=3, **config)
     shown = prompts_by_address(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
@@ -248,6 +245,43 @@ def test_data_of_the_last_answer_is_in_the_output() -> None:
     result, _ = run_with_events(debate(max_rounds=1), {"Ada": "a", "Bo": {"text": "b", "data": {"score": 8}}})
     assert result.data is not None
     assert (result.data["score"], result.data["total_rounds"]) == (8, 1)
+
+
+def test_output_can_be_the_last_answer_alone() -> None:
+    answer = {"text": "b2", "data": {"score": 8}}
+    result, _ = run_with_events(debate(max_rounds=2, output="last"), {"Ada": "a", "Bo": ["b1", answer]})
+    assert result.output == "b2"
+    assert (result.data or {})["score"] == 8
+
+
+def test_output_has_the_lines_of_each_turn_as_they_are() -> None:
+    pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
+    script = {"Ada": ["a1", "a2", "Well:\n- one\n- two", "I agree."], "Bo": "b"}
+    result, _ = run_with_events(debate(max_rounds=2, agent_pairs=pairs), script)
+    assert result.output == "Ada: Well:\n- one\n- two\nBo: b\nAda: I agree."
+
+
+def test_output_is_the_last_round_in_which_somebody_spoke() -> None:
+    inner: dict[str, Any] = {"start": "Say", "end": "Out"}
+    inner["nodes"] = [{"id": "Say", "type": "agent"}, {"id": "Out", "type": "passthrough"}]
+    inner["edges"] = [{"from": "Say", "to": "Out", "condition": {"cel": "text != 'nothing'"}}]
+    speakers = [
+        {"id": name, "type": "subgraph", "config": {"type": "config", "config": inner}}
+        for name in ("Ada", "Bo")
+    ]
+    graph = debate(participants=speakers, max_rounds=2)
+    result, events = run_with_events(graph, {"Say": ["a", "b", "nothing", "nothing"]})
+    assert len(debate_turns(events)) == 2
+    assert result.output == "Ada: a\nBo: b"
+
+
+def test_run_of_version_0_hands_on_its_last_answer_and_judges_the_round() -> None:
+    plan = compile_workflow(debate(max_rounds=2, **judged()).workflow(), semantics=0)
+    whole = Simulator(plan, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no"]}).start("tea?").finish()
+    assert whole.state.output is not None
+    assert whole.state.output.text == "b2"
+    judge = next(seen for seen in whole.executions if "Judge" in str(seen))
+    assert "tea?" not in str(judge)
 
 
 def test_failing_participant_fails_the_run_with_its_address() -> None:
@@ -347,8 +381,11 @@ def test_debate_of_loop_agents_and_of_debates() -> None:
     result, events = run_with_events(
         debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"}
     )
-    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == ("Group", "Cy: b2\nDi: d")
-    assert result.output == "d"
+    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == (
+        "Group",
+        "Cy: b2\nDi: d",
+    )
+    assert result.output == "Twice: b2\nGroup: Cy: b2\nDi: d"
     assert "Council[1].Twice[2]/Bo" in running(events)
     assert "Council[1].Group[1]/Di" in running(events)
 

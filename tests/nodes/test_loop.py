@@ -988,19 +988,14 @@ def test_carried_message_survives_snapshots_replays_and_any_order() -> None:
     """Writer and Side run at the same time, and the gate carries the message of one of them."""
     nodes = [{"id": name, "type": "agent"} for name in ("In", "Writer", "Side")]
     gate = {"id": "Gate", "type": "loop", "config": {"output": "Side", "max_rounds": 3}}
-    edges = [
-        ("In", "Writer", {}),
-        ("In", "Side", {}),
-        ("Writer", "Gate", {}),
-        ("Side", "In", {"trigger": False}),
+    edges: list[dict[str, Any]] = [{"from": "In", "to": "Writer"}, {"from": "In", "to": "Side"}]
+    edges += [{"from": "Writer", "to": "Gate"}, {"from": "Side", "to": "In", "trigger": False}]
+    edges += [
+        {"from": "Gate", "to": "In", "port": "continue"},
+        {"from": "Gate", "to": "Done", "port": "exit"},
     ]
-    edges += [("Gate", "In", {"port": "continue"}), ("Gate", "Done", {"port": "exit"})]
-    graph = {
-        "nodes": [*nodes, gate, {"id": "Done", "type": "passthrough"}],
-        "edges": [{"from": source, "to": target, **more} for source, target, more in edges],
-        "start": "In",
-        "end": "Done",
-    }
+    last = {"id": "Done", "type": "passthrough"}
+    graph = {"nodes": [*nodes, gate, last], "edges": edges, "start": "In", "end": "Done"}
     plan = plan_of({"graph": graph})
     script = {"In": ["go"], "Writer": ["w1", "w2", "w3"], "Side": ["s1", "s2", "s3"]}
 

@@ -202,18 +202,18 @@ def test_at_its_cap_a_condition_ends_the_loop_with_a_notice(cap: int, rounds: in
 
 
 def test_limit_notice_precedes_the_output_once_as_system_message() -> None:
-    seen: list[tuple[str, str]] = []
+    seen: list[tuple[str, str, bool]] = []
     graph = loop(LoopMode.condition("false", max=2))
 
     @graph.function("Out")
     def look(messages: tuple[Message, ...]) -> str:
-        seen.extend((message.role, message.text) for message in messages)
+        seen.extend((message.role, message.text, message.is_notice) for message in messages)
         return "done"
 
     graph.edge("Loop", "Out")
     Watched(graph, script={"Step": ["one", "two"]})
     notice = "The loop ended after 2 rounds without its condition being met."
-    assert seen == [("system", notice), ("user", "two")]
+    assert seen == [("system", notice, True), ("user", "two", False)]
 
 
 def test_on_limit_suspend_locks_the_run_and_keeps_the_rounds() -> None:

@@ -38,6 +38,20 @@ def test_message_can_be_configured() -> None:
     assert roundel.run(loop(2, message="enough")).output == "enough"
 
 
+@pytest.mark.parametrize(("counter", "is_notice"), [({}, True), ({"message": "enough"}, False)])
+def test_its_own_sentence_is_a_notice_and_that_of_the_workflow_is_not(
+    counter: dict[str, Any], is_notice: bool
+) -> None:
+    graph, seen = loop(2, **counter), []
+
+    @graph.function("Seen")
+    def look(message: roundel.Message) -> None:
+        seen.append((message.role, message.is_notice))
+
+    roundel.run(graph.edge("Gate", "Seen"))
+    assert seen == [("user", is_notice)]
+
+
 def entered_twice(**counter: Any) -> dict[str, int]:
     """An inner loop with a counter of 3, left early by a word in its first entry."""
     graph = roundel.Graph(start="Outer", end="End", limits={"rounds": 20})

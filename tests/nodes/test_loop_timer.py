@@ -53,6 +53,20 @@ def test_units_and_message(settings: dict[str, Any], expected: str) -> None:
     assert (result.output, result.loops["A"]["rounds"]) == (expected, 2)
 
 
+@pytest.mark.parametrize(("timer", "is_notice"), [({}, True), ({"message": "enough"}, False)])
+def test_its_own_sentence_is_a_notice_and_that_of_the_workflow_is_not(
+    timer: dict[str, Any], is_notice: bool
+) -> None:
+    graph, seen = loop(max_duration=5, **timer), []
+
+    @graph.function("Seen")
+    def look(message: Message) -> None:
+        seen.append((message.role, message.is_notice))
+
+    run(graph.edge("Timer", "Seen"), seconds_a_look=1000)
+    assert seen == [("user", is_notice)]
+
+
 def test_the_first_trigger_only_starts_the_clock() -> None:
     result, _ = run(loop(max_duration=0.001), seconds_a_look=5)
     assert result.loops["A"]["rounds"] == 2

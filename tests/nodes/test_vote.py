@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.graph import compile_workflow
+from tests.kernel.simulator import Simulator
 
 
 def agents(*names: str) -> list[dict[str, Any]]:
@@ -31,31 +33,31 @@ def run_with_events(graph: Any, script: Any) -> tuple[roundel.Result, list[round
     return roundel.run(graph, "Ship it?", script=script, on_event=events.append), events
 
 
+def summary(result: roundel.Result) -> str:
+    return str((result.data or {})["summary"])
+
+
 def running(events: list[roundel.Event]) -> list[str | None]:
     return [event.address for event in events if event.data.get("status") == "running"]
-
-
-def tally(result: Any) -> str:
-    """What came of a vote."""
-    assert result.data is not None
-    return str(result.data["summary"])
 
 
 def test_threshold_of_approvals_approves() -> None:
     result, events = run_with_events(
         vote(threshold=0.6), {"Ann": "yes", "Bob": "No, not yet.", "Cat": "Approved"}
     )
-    assert (result.output, tally(result)) == ("Ship it?", "approved: 2 of 3"), "it hands on what was voted on"
-    assert (tally(result), result.nodes) == (
-        "approved: 2 of 3",
-        {"Vote": 1, "Ann": 1, "Bob": 1, "Cat": 1, "Yes": 1},
-    )
-    assert result.data == {
+    assert result.output == "Ship it?"
+    assert result.nodes == {"Vote": 1, "Ann": 1, "Bob": 1, "Cat": 1, "Yes": 1}
+    tally = {
         "ballots": {"Ann": "approve", "Bob": "reject", "Cat": "approve"},
         "share": 2 / 3,
         "approved": True,
         "summary": "approved: 2 of 3",
     }
+    assert result.data == tally
+    (completed,) = (
+        event.data for event in events if event.node_id == "Vote" and event.data.get("status") == "completed"
+    )
+    assert completed == {"status": "completed", "output": "Ship it?", "data": tally, **tally}
     assert running(events) == ["Vote", "Vote/Ann", "Vote/Bob", "Vote/Cat", "Yes"]
     assert result.loops == {}, "a vote is no loop"
     assert not [event for event in events if event.event.startswith("loop_")]
@@ -76,8 +78,8 @@ def test_threshold_of_approvals_approves() -> None:
 def test_abstentions_do_not_count(threshold: float, replies: list[str], output: str) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(threshold=threshold), script)
-    assert tally(result) == output
     assert result.data is not None
+    assert (result.output, result.data["summary"]) == ("Ship it?", output)
     assert result.data["approved"] is output.startswith("approved")
     assert result.nodes.get("Yes", 0) == int(output.startswith("approved"))
 
@@ -94,8 +96,8 @@ def test_abstentions_do_not_count(threshold: float, replies: list[str], output: 
 def test_scores_count_by_their_mean(replies: list[str], output: str, share: float) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), replies, strict=True))
     result, _ = run_with_events(vote(vote_type="score_1_10"), script)
-    assert tally(result) == output
     assert result.data is not None
+    assert (result.output, result.data["summary"]) == ("Ship it?", output)
     assert result.data["share"] == pytest.approx(share)
 
 
@@ -114,7 +116,8 @@ def test_participants_receive_the_input_and_the_question() -> None:
         return "yes"
 
     graph = vote(participants=humans("Ann", "Bob"), question="Yes or no?")
-    assert tally(roundel.run(graph, "Ship it?", ask=ask)) == "approved: 2 of 2"
+    result = roundel.run(graph, "Ship it?", ask=ask)
+    assert (result.output, summary(result)) == ("Ship it?", "approved: 2 of 2")
     assert shown == {"Vote/Ann": ["Ship it?", "Yes or no?"], "Vote/Bob": ["Ship it?", "Yes or no?"]}
 
 
@@ -135,7 +138,7 @@ def test_silent_participant_abstains() -> None:
     }
     mute = {"id": "Mute", "type": "subgraph", "config": {"type": "config", "config": inner}}
     result, _ = run_with_events(vote(participants=[*agents("Ann"), mute]), {"Ann": "yes"})
-    assert tally(result) == "approved: 1 of 1, 1 abstained"
+    assert summary(result) == "approved: 1 of 1, 1 abstained"
     assert result.data is not None
     assert result.data["ballots"] == {"Ann": "approve", "Mute": "abstain"}
 
@@ -146,7 +149,27 @@ def test_failing_participant_fails_the_run_with_its_address() -> None:
 
 
 def test_one_participant_is_enough() -> None:
-    assert tally(run_with_events(vote("Ann"), {"Ann": "yes"})[0]) == "approved: 1 of 1"
+    assert summary(run_with_events(vote("Ann"), {"Ann": "yes"})[0]) == "approved: 1 of 1"
+
+
+def test_vote_hands_on_what_was_voted_on() -> None:
+    """The draft with its own data; neither what came before it, nor the question."""
+    graph = vote("Ann", question="Yes or no?").node("Notes", "literal", content="some notes")
+    graph.node("In", "passthrough").node("Draft", "agent").edge("In", "Notes").edge("In", "Draft")
+    graph.edge("Notes", "Vote").edge("Draft", "Vote")
+    graph._settings["start"] = ["In"]
+    result, _ = run_with_events(graph, {"Draft": {"text": "a draft", "data": {"id": 7}}, "Ann": "yes"})
+    assert result.output == "a draft"
+    tally = {"ballots": {"Ann": "approve"}, "share": 1, "approved": True, "summary": "approved: 1 of 1"}
+    assert result.data == {"id": 7, **tally}
+
+
+def test_run_of_version_0_hands_on_the_tally() -> None:
+    plan = compile_workflow(vote("Ann").workflow(), semantics=0)
+    output = Simulator(plan, {"Ann": ["yes"]}).start("a draft").finish().state.output
+    assert output is not None
+    assert output.text == "approved: 1 of 1"
+    assert output.data == {"ballots": {"Ann": "approve"}, "share": 1, "approved": True}
 
 
 def test_each_participant_is_asked_once() -> None:
@@ -171,7 +194,7 @@ def test_vote_can_end_a_cycle() -> None:
     result, events = run_with_events(
         looped(), {"Draft": ["d1", "d2", "d3"], "Ann": "yes", "Bob": ["no", "no", "yes"]}
     )
-    assert tally(result) == "approved: 2 of 2"
+    assert (result.output, summary(result)) == ("d3", "approved: 2 of 2")
     assert result.loops["Draft"]["rounds"] == 3
     assert "Draft[3]/Vote/Bob" in running(events)
 
@@ -187,13 +210,13 @@ def test_vote_in_a_subgraph_a_loop_agent_and_a_debate() -> None:
     )
     council = roundel.Graph(start="Council", end="Council")
     council.node("Council", "debate", participants=[*agents("Ada"), node], max_rounds=1)
-    for graph, address in [
-        (sub, "Sub/Vote/Bob"),
-        (again, "Again[2]/Vote/Bob"),
-        (council, "Council[1]/Vote/Bob"),
+    for graph, address, output in [
+        (sub, "Sub/Vote/Bob", "Ship it?"),
+        (again, "Again[2]/Vote/Bob", "Ship it?"),
+        (council, "Council[1]/Vote/Bob", "Ada: yes\nVote: yes"),
     ]:
-        result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes"})
-        assert tally(result) == "approved: 2 of 2"
+        result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes", "Ada": "yes"})
+        assert (result.output, summary(result)) == (output, "approved: 2 of 2")
         assert running(events)[-1] == address
 
 
@@ -201,7 +224,7 @@ def test_participants_may_be_loops() -> None:
     body = {"strategy": {"mode": "count", "max": 2}, "body": agents("Bob")[0]}
     graph = vote(participants=[*agents("Ann"), {"id": "Twice", "type": "loop_agent", "config": body}])
     result, events = run_with_events(graph, {"Ann": "yes", "Bob": ["no", "yes"]})
-    assert tally(result) == "approved: 2 of 2"
+    assert summary(result) == "approved: 2 of 2"
     assert "Vote/Twice[2]/Bob" in running(events)
 
 
@@ -238,7 +261,7 @@ def test_result_does_not_depend_on_completion_order() -> None:
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
     first = run_conversation(0)
-    assert first[0]["data"]["summary"] == "approved: 2 of 2"
+    assert (first[0]["output"], first[0]["data"]["summary"]) == ("d3", "approved: 2 of 2")
     assert first[0]["data"]["ballots"] == {"Ann": "approve", "Bob": "approve"}
     assert list(first[0]["data"]["ballots"]) == ["Ann", "Bob"], "in the order of the file"
     assert all(run_conversation(seed) == first for seed in range(1, 6))

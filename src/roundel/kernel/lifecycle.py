@@ -255,8 +255,7 @@ def expire(run: Run, execution: Execution, ask: Ask) -> None:
     if any(edge.trigger and edge.port == TIMEOUT_PORT for edge in node.edges):
         emit_expiry(run, execution, ask, "port")
         data = {"timeout": ask.timeout, "node": node.id, "address": address, "type": "Timeout"}
-        message = notice(f"no answer within {within}", data)
-        complete(run, execution, Outcome((message,), TIMEOUT_PORT))
+        complete(run, execution, Outcome((notice(f"no answer within {within}", data),), TIMEOUT_PORT))
         return
     emit_expiry(run, execution, ask, "failed")
     fail(run, execution, f"nobody answered within {within}", "Timeout")

@@ -4,8 +4,8 @@ up.
 A round runs the pairs one after the other. Each speaker gets the topic and the whole transcript, with
 its own words in the role `assistant`. After the last pair the controller determines whether the
 participants agree (nodes/consensus.py): by words, or by running the judge, which gets the topic and the
-whole discussion. Then the next round starts, or the debate ends with its last round: "I agree." alone
-tells nobody what was agreed. The whole history is in its data.
+whole transcript. Then the next round starts, or the debate ends: with its last round as text, since an
+answer such as "I agree." does not tell on what, and with the whole history in its data.
 
 `DebateController` decides what runs next; `Config` reads and checks the settings.
 """
@@ -40,7 +40,8 @@ from roundel.workflow.node_type import NodeType
 Pair = tuple[str, str]
 """A participant that speaks, and the participant that it answers."""
 Events = tuple[tuple[str, dict[str, Any]], ...]
-Output = Literal["round", "last"]
+DebateOutput = Literal["round", "last"]
+"""What a debate hands on: the answers of its last round, or the last one alone."""
 
 
 class DebateController(ParticipantController):
@@ -56,7 +57,7 @@ class DebateController(ParticipantController):
         pairs: tuple[Pair, ...],
         max_rounds: int,
         consensus: Consensus | None,
-        output: Output = "round",
+        output: DebateOutput = "round",
     ) -> None:
         self.bodies = {name: body for body, name in enumerate(names)}
         self.judge = len(names)
@@ -144,7 +145,7 @@ class DebateController(ParticipantController):
         if self.round_start == len(self.transcript):  # nobody spoke, so there is nothing to judge
             return self._continue_or_finish(False, events)
         discussion = (*self.topic, *self.transcript)
-        if self.semantics < 1:
+        if self.semantics < 1:  # the judge saw only this round
             discussion = tuple(self.transcript[self.round_start :])
         inputs = (*discussion, Message(self.consensus.question))
         return CompositeAction((Iteration(self.judge, inputs, self.round),), events=events)
@@ -169,21 +170,21 @@ class DebateController(ParticipantController):
         return self._finish(held[0], held, events) if held else self._next_round(events)
 
     def _finish(self, reason: str, held: list[str], events: Events) -> CompositeAction:
-        """Ends the debate. The output is the last round, or with `output: last` the last answer, with the
-        history of all answers in its data."""
+        """Ends the debate, with the history of all answers in the data of its output."""
         last = self.transcript[-1] if self.transcript else Message()
         report = {"total_rounds": self.round, "exit_reason": reason, "held": held}
         data = {**(last.data or {}), "debate_history": self.history, **report}
-        alone = self.output == "last" or self.semantics < 1
-        content = last.content if alone else self._last_round()
+        content = last.content if self.output == "last" or self.semantics < 1 else self._last_round()
         outcome = Outcome((Message(content, "assistant", data),), report=report, reason=reason)
         return CompositeAction(outcome=outcome, events=events)
 
     def _last_round(self) -> str:
-        """The answers of the last round in which anybody spoke, with the names of the speakers."""
-        number = self.history[-1]["round"] if self.history else 0
-        spoken = [said for said in self.history if said["round"] == number]
-        return "\n".join(f"{said['agent']}: {said['content']}" for said in spoken)
+        """The answers of the last round in which somebody spoke, each with its speaker."""
+        if not self.history:
+            return ""
+        last = self.history[-1]["round"]
+        turns = [answer for answer in self.history if answer["round"] == last]
+        return "\n".join(f"{answer['agent']}: {answer['content']}" for answer in turns)
 
 
 def _read_choice(judgement: Message) -> Choice:
@@ -215,7 +216,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     max_rounds: Annotated[int, Meta(ge=1)] = 3
     exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
     consensus: JudgedConsensus = JudgedConsensus()
-    output: Output = "round"
+    output: DebateOutput = "round"
 
     @staticmethod
     def __describe__() -> Description:
@@ -261,12 +262,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 ),
                 "output": Field(
                     en=("Output", "What the debate hands on."),
-                    zh=("输出", "辩论结束后传出的内容。"),
+                    zh=("输出", "辩论传递的内容。"),
                     choices={
-                        "round": ("The last round, with names", "最后一轮及发言者"),
+                        "round": (
+                            "The last round, with the names of the speakers",
+                            "最后一轮，附发言者的名字",
+                        ),
                         "last": ("The last answer alone", "仅最后一个回答"),
                     },
-                    see="debate.md#output",
+                    see="debate.md#debate-output",
                 ),
             },
         )

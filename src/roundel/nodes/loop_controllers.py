@@ -10,8 +10,7 @@ All strategies test before each round. The output of a round is the input of the
 last, the output of the node; a round without output changes nothing. `results` in the data of the last
 message has the result of each round in order.
 
-`LoopController` has what all strategies share. The functions at the end of the module convert the
-messages of an array's rounds into the JSON values that it gathers (decision 15).
+`LoopController` has what all strategies share.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from msgspec.structs import replace
 from roundel.kernel.composite import CompositeAction, as_action
 from roundel.kernel.facts import Decide, DecisionError, Outcome, decide_live
 from roundel.kernel.state import Iteration
+from roundel.nodes.array_values import decode_json, find_array, is_unchanged_item, message_value
 from roundel.nodes.loop_strategies import (
     ITEMS_NAMES,
     UNTIL_NAMES,
@@ -160,11 +160,6 @@ def as_output(message: Message) -> Message:
     return Message(message.content, "assistant", message.data)
 
 
-def system_notice(text: str, data: dict[str, Any] | None = None) -> Message:
-    """A message of the loop itself. It has the role `system` and keeps it on edges."""
-    return notice(text, data, "system")
-
-
 def needs_history(predicate: Predicate | None) -> bool:
     """Whether the predicate reads all messages, and not just the last one. A textual test is enough: a
     wrong yes only costs memory."""
@@ -224,8 +219,8 @@ class UntilController(LoopController):
             # by then the limit has to be the next one.
             self.limit += self.strategy.max
             return CompositeAction((self.start_round(),), lock=("rounds", limit))
-        output = system_notice(f"The loop ended after {limit} rounds without its condition being met.")
-        return self.finish("max_rounds_reached", output, reached=("rounds", limit))
+        text = f"The loop ended after {limit} rounds without its condition being met."
+        return self.finish("max_rounds_reached", notice(text, role="system"), reached=("rounds", limit))
 
 
 class CustomController(LoopController):
@@ -283,6 +278,7 @@ def expression_variables(last: Message, history: list[Message] | None) -> dict[s
 
 
 _FENCED_JSON = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
+"""For runs of version 0."""
 
 
 class ArrayController(LoopController):
@@ -326,14 +322,23 @@ class ArrayController(LoopController):
         return self._iterate(items, "what 'items' gives is not a list")
 
     def _iterate_text(self, text: str) -> CompositeAction | Iteration:
-        # Models often put a list between fences, even if they are told to answer with JSON alone.
-        fenced = _FENCED_JSON.fullmatch(text)
-        try:
-            items = msgspec.json.decode(fenced[1] if fenced else text)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            items = None
         shown = text if len(text) <= 80 else text[:79] + "…"
+        if self.semantics >= 1:
+            items = self._find_items(text)
+        else:
+            fenced = _FENCED_JSON.fullmatch(text)
+            items = decode_json(fenced[1] if fenced else text)
         return self._iterate(items, f"the last message is not a JSON array: {shown!r}")
+
+    def _find_items(self, text: str) -> Any:
+        """The list that the text is, or else the one inside of it: models write a sentence before it, or put
+        it between fences, even if they are told to answer with JSON alone."""
+        whole = decode_json(text)
+        if whole is not None:
+            return whole
+        # The place is stored: how deep a list may be depends on the version of Python.
+        span = self.decide(find_array, text)
+        return None if span is None else decode_json(text[span[0] : span[1]])
 
     def on_answer(self, answer: Any) -> CompositeAction | Iteration:
         return self._iterate(answer, "what the function of 'items' gave is not a list")
@@ -351,7 +356,8 @@ class ArrayController(LoopController):
         """Ends the loop without a round, with a message and a warning that say why. The run continues:
         an agent that gave no list is an ordinary event, which an edge can handle."""
         text, report = f"There is nothing to repeat: {why}", self.report()
-        outcome = Outcome((system_notice(text, {**report, "error": why}),), report=report, reason=reason)
+        output = notice(text, {**report, "error": why}, "system")
+        outcome = Outcome((output,), report=report, reason=reason)
         return CompositeAction(outcome=outcome, events=(("warning", {"message": text}),))
 
     def _start_more(self) -> CompositeAction | Iteration:
@@ -416,7 +422,8 @@ class ArrayController(LoopController):
         rounds = [number for number in sorted(self.outputs) if number not in dropped]
         self.rounds_done = len(self.outputs)
         values = [
-            message_value(outputs[-1]) if (outputs := self.outputs[number]) else None for number in rounds
+            message_value(outputs[-1], self.semantics) if (outputs := self.outputs[number]) else None
+            for number in rounds
         ]
         self.results = [
             self._result_value(number, value) for number, value in zip(rounds, values, strict=True)
@@ -452,92 +459,3 @@ def as_json_list(value: object) -> Any:
         return None
     plain = [item.text if isinstance(item, Message) else item for item in value]
     return msgspec.json.decode(msgspec.json.encode(plain))
-
-
-# Results as JSON values, for the list that an array loop gathers.
-
-_ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(always), frozenset(sometimes))
-    for always, sometimes in (
-        (("stop_reason",), ("tool_rounds", "answered", "exit_reason")),  # an agent with tools
-        (("answered",), ()),  # an agent whose model gave no answer
-        (("results", "rounds"), ("errors", "error")),  # a loop_agent
-        (
-            ("should_exit", "exit_reason", "current_round", "timestamp", "held"),
-            ("score", "best_round", "best_score"),
-        ),  # a loop
-        (("debate_history", "total_rounds", "exit_reason", "held"), ()),  # a debate
-        (("count", "max_iterations"), ()),  # a loop_counter
-        (("elapsed", "limit"), ()),  # a loop_timer
-        (("exit_code",), ()),  # the code of a message
-        (("ballots", "share", "approved"), ("summary",)),  # a vote
-    )
-)
-"""Fields that nodes of the engine add to a message to describe its text: for each kind of node the
-fields that it always adds, and those that it may add.
-
-They do not make a text structured. If they counted, the answer of every agent with tools would be
-gathered as `{"stop_reason": …}` and its text would be lost. A kind is recognised only if all of its
-constant fields are present, so `score` or `count` in the data of a user stays as it is. A node type that
-adds such fields has to be listed here."""
-
-
-def message_value(message: Message) -> Any:
-    """The result of a round as a JSON value: its structured data if it has any, else its text.
-
-    A text that is a JSON object or array becomes a value too, so that lists of lists never turn into
-    JSON inside of JSON text. A scalar stays text: a model that answers `3` has given a text."""
-    data, text = message.data, message.text
-    container = _parse_container(text)
-    if not data:
-        return text if container is None else container
-    if isinstance(container, dict) and container.items() <= data.items():
-        # The text is the same object as the data, without the annotations.
-        return container
-    own_fields = _strip_annotations(data)
-    if own_fields.keys() == {"value"} and _is_same_value(own_fields["value"], text):
-        # `structured_output.parse_answer` wraps an answer that is no object as {"value": answer}.
-        return own_fields["value"]
-    plain = _json_copy(own_fields) if own_fields else None
-    if plain is not None:
-        return plain
-    return text if container is None else container
-
-
-def is_unchanged_item(message: Message, item: Any) -> bool:
-    """Whether a round returned its element and nothing else. `message` is its output."""
-    return message.data == (item if isinstance(item, dict) else None) and message.text == json_text(item)
-
-
-def _strip_annotations(data: dict[str, Any]) -> dict[str, Any]:
-    for always, sometimes in _ANNOTATIONS:
-        if always <= data.keys():
-            data = {name: value for name, value in data.items() if name not in always | sometimes}
-    return data
-
-
-def _json_copy(data: dict[str, Any]) -> Any:
-    """Data as the journal stores it, so that a resumed run gathers the same list; None if JSON cannot
-    represent it."""
-    try:
-        return msgspec.json.decode(msgspec.json.encode(data, enc_hook=repr))
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def _parse_container(text: str) -> Any:
-    """The JSON object or array that the whole text is; None for any other text."""
-    return _decode_json(text) if text.lstrip()[:1] in ("{", "[") else None
-
-
-def _is_same_value(value: Any, text: str) -> bool:
-    # Compare the types first: in Python 1 == True and 1 == 1.0.
-    decoded = _decode_json(text)
-    return type(decoded) is type(value) and bool(decoded == value)
-
-
-def _decode_json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None

@@ -17,7 +17,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
-from roundel.workflow.message import Message
+from roundel.workflow.message import NOTICE, Message
 from roundel.workflow.node_type import Bound, NodeType
 
 
@@ -68,6 +68,7 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     config: Config = node.config
     limit, reset = config.max_iterations, config.reset_on_emit
     text = config.message or f"Loop limit reached ({limit})"
+    metadata = None if config.message else {NOTICE: True}
 
     def behave(call: Call) -> Outcome:
         count = (call.state or 0) + 1
@@ -75,7 +76,7 @@ def prepare(node: Node, _services: Services) -> Behaviour:
         if count < limit:
             return Outcome(state=count, report=report)
         return Outcome(
-            (Message(text, "assistant", report),),
+            (Message(text, "assistant", report, metadata),),
             state=0 if reset else count,
             report=report,
             reason="max_iterations_reached",

@@ -16,7 +16,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
-from roundel.workflow.message import Message
+from roundel.workflow.message import NOTICE, Message
 from roundel.workflow.node_type import Bound, NodeType
 
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
@@ -85,6 +85,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
     config: Config = node.config
     limit = config.max_duration * _SECONDS[config.duration_unit]
     text = config.message or f"Time limit reached ({config.max_duration:g} {config.duration_unit})"
+    metadata = None if config.message else {NOTICE: True}
 
     def behave(call: Call) -> Outcome:
         now = services.now()
@@ -98,7 +99,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
             return Outcome(messages, state=TimerState(since), report=report, stay=True)
         after = None if config.reset_on_emit else since
         return Outcome(
-            (Message(text, "assistant", report),),
+            (Message(text, "assistant", report, metadata),),
             state=TimerState(after),
             report=report,
             reason="max_duration_reached",

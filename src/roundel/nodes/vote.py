@@ -1,9 +1,11 @@
 """`vote`: all participants vote at the same time, and the port depends on whether enough of them
-approve. The node hands on what was voted on, with the tally in its data: "approved: 2 of 2" is no text to
-continue with.
+approve.
 
 A participant is a node of any type, such as an agent or a person. How a ballot is read from its message
 is defined in nodes/consensus.py.
+
+A vote hands on what was voted on, since the next node works with the draft and not with the tally. The tally
+is in the data of the message, and in the event of the node's end.
 """
 
 from __future__ import annotations
@@ -86,14 +88,14 @@ class VoteController(ParticipantController):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.subject = Message()
-        """What is voted on."""
+        """What is voted on: the last message of the input."""
         self.ballots: dict[int, Ballot] = {}
         """By the number of the participant, in the order of arrival; `_count_ballots` puts them in
         order."""
 
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
+        self.subject = inputs[-1] if inputs else self.subject
         question = self.config.question
-        self.subject = inputs[-1] if inputs else Message()
         question_messages = (*inputs, Message(question)) if question else inputs
         # Each participant has a body of its own, so its ordinals do not depend on which is faster, and
         # `parallel_index` is not needed.
@@ -120,15 +122,14 @@ class VoteController(ParticipantController):
         share, summary = (_mean_score if self.config.vote_type == "score_1_10" else _approval_share)(cast)
         approved = bool(cast) and share >= self.config.threshold
         shown = {one.id: _ballot_value(each) for one, each in zip(participants, ballots, strict=True)}
+        tally: dict[str, Any] = {"ballots": shown, "share": share, "approved": approved}
         port = PORTS[0] if approved else PORTS[1]
-        tally = f"{port}: {summary}{self._result_details(cast, approved)}"
-        data = {"ballots": shown, "share": share, "approved": approved}
+        text = f"{port}: {summary}{self._result_details(cast, approved)}"
         if self.semantics < 1:
-            return Outcome((Message(tally, "assistant", data),), port)
-        data["summary"] = tally
-        subject = self.subject
-        message = Message(subject.content, "assistant", {**(subject.data or {}), **data})
-        return Outcome((message,), port, report={"summary": tally})
+            return Outcome((Message(text, "assistant", tally),), port)
+        tally["summary"] = text
+        data = {**(self.subject.data or {}), **tally}
+        return Outcome((Message(self.subject.content, "assistant", data),), port, report=tally)
 
     def _result_details(self, cast: list[Ballot], approved: bool) -> str:
         abstentions = len(self.config.participants) - len(cast)
