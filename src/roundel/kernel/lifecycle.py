@@ -41,7 +41,7 @@ from roundel.kernel.cancellation import (
     is_cancelled,
 )
 from roundel.kernel.codec import CodecError, typed
-from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
+from roundel.kernel.commands import Ask, Call, CallContext, Command, EvaluateEdges, Intercept
 from roundel.kernel.context import compose, forget, remember
 from roundel.kernel.debugging import innermost_round, loop_ended, loop_path
 from roundel.kernel.events import Event, stamp
@@ -182,13 +182,15 @@ def launch(
     if node.bodies:
         _begin_bodies(run, Execution(activation, unit, node, address, None, part, intercept), inputs)
         return
-    context = None
+    context: CallContext | None = None
+    given: tuple[Message, ...] = ()  # only for agents with a context: a snapshot would be larger for it
     if node.context is not None:
         inputs, context = compose(run, activation, node, inputs, part)
+        given = inputs
     # By way of the queue, so that a lock or pause holds back its first call like any other.
     if node.has_tool_loop:
         execution = Execution(
-            activation, unit, node, address, None, part, intercept, context=context, given=inputs
+            activation, unit, node, address, None, part, intercept, context=context, given=given
         )
         run.ready_queue.append(
             (ToolLoop(execution, node.kind.conversation(node.config), inputs, ordinal), START_CALLS)
@@ -202,7 +204,7 @@ def launch(
         carried = None if node.carries is None else activation.carried_message(unit, node.carries)
         command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried)
     run.calls[address] = execution = Execution(
-        activation, unit, node, address, command, part, intercept, context=context, given=inputs
+        activation, unit, node, address, command, part, intercept, context=context, given=given
     )
     run.commands.append(command)
     if run.budgeted and node.kind.speaks:

@@ -438,6 +438,8 @@ class SchemaBuilder:
         # forms can stand beside the mapping, and an editor still completes its keys. If no short form is
         # free text, text must be a variable.
         mapping = self._mapping(kind, about)
+        if any("type" not in short for short in shorts):  # a choice of words has none
+            return {"anyOf": [{"type": mapping.pop("type")}, *shorts], **mapping}
         names = dict.fromkeys(["object", *(name for short in shorts for name in _as_list(short["type"]))])
         free = any(short["type"] == "string" for short in shorts)
         return {**mapping, "type": list(names), **({} if free else {"pattern": VARIABLE_PATTERN})}
