@@ -17,7 +17,7 @@ from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage, failure_data
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import REFLECTION, AgentConversation, ModelCall, ToolUse
-from roundel.nodes.agent_models import agent_endpoints, unpriced_models
+from roundel.nodes.agent_models import agent_endpoints, find_profile, unpriced_models
 from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
 from roundel.nodes.services import (
     Behaviour,
@@ -291,6 +291,7 @@ NODE = NodeType(
     offers_exit=lambda config: config.offers_exit,
     reserve=reserve,
     unpriced=unpriced_models,
+    lacks_model=lambda config, workflow: find_profile(config, workflow.models) is None,
     endpoints=agent_endpoints,
     examine=examine,
     request=ModelCall | ToolUse,

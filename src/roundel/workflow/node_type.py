@@ -42,6 +42,10 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
+def _lacks_nothing(_config: Any, _workflow: Any) -> bool:
+    return False
+
+
 def _no_models(_config: Any, _workflow: Any) -> tuple[Any, ...]:
     return ()
 
@@ -187,6 +191,10 @@ class NodeType(Struct, frozen=True, eq=False):
     """Called as (config, workflow): the models that may answer and whose price is not known, as
     `provider:name`; an empty text for a model that is not named. The check of limits on the cost
     (plan/unpriced.py) uses it."""
+
+    lacks_model: Callable[[Any, Any], bool] = _lacks_nothing
+    """Called as (config, workflow): whether it calls a model, and neither it nor the workflow names one
+    (plan/model_choice.py)."""
 
     forgets: Callable[[Any], bool] = _return_none
     """Whether its state is reset each time the loop around it is entered."""
