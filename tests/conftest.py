@@ -55,6 +55,9 @@ SLOW = (
 """Files and folders that `make check` leaves out: those that start processes, and the large random sweeps."""
 
 
+# The model that a developer uses for agents that name none is nothing that a test depends on.
+os.environ.pop("ROUNDEL_MODEL", None)
+
 # A shell that starts a command in the background lets it ignore Ctrl-C, and so do all its descendants. The
 # processes that tests interrupt must not inherit that.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -360,7 +360,8 @@ def test_check_prints_location_problem_and_hint(command: Roundel) -> None:
 
 
 def test_check_of_several_files_reports_on_all_of_them(command: Roundel) -> None:
-    done = command("check", "flow.yaml", "none.yaml", str(FOLDER / "yaml-tag.yaml"), ".", "--json")
+    files = ("flow.yaml", "none.yaml", str(FOLDER / "yaml-tag.yaml"), ".")
+    done = command("check", *files, "--json", "--model", "openai:gpt-4o")
     assert done.returncode == 2
     found = [(Path(each["file"]).name, each["code"]) for each in json.loads(done.stdout)["diagnostics"]]
     assert found == [

@@ -60,6 +60,8 @@ class Options(TypedDict, total=False):
     """Intercepts nodes and observes events, after the middleware that the workflow names itself."""
     breakpoints: Sequence[BreakpointSource]
     """Where the run pauses, besides the breakpoints of the workflow; it has to be stored."""
+    model: str | None
+    """The model of agents that name none, as `provider:name`; None: that of `$ROUNDEL_MODEL`."""
 
 
 async def run_async(
@@ -98,6 +100,7 @@ async def run_async(
             allow_paths=options.get("allow_paths", ()),
             stored=store is not None,
             breakpoints=options.get("breakpoints", ()),
+            model=options.get("model"),
             attach=attachment,
         )
         return await runs.wait(run_id)

@@ -107,7 +107,7 @@ def test_check_strict_fails_on_warnings(tmp_path: Path) -> None:
 
 def test_check_json_prints_one_object(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
-    report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json").stdout)
+    report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json", "--model", "openai:gpt-4o").stdout)
     (found,) = report["diagnostics"]
     assert list(found) == ["code", "severity", "file", "line", "column", "message", "hint"]
     assert (found["code"], found["line"], found["column"]) == ("unknown-key", 7, 1)

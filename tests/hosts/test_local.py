@@ -283,7 +283,11 @@ def test_other_branches_continue_while_a_question_is_open() -> None:
     assert result.nodes == {"Ask": 1, "Other": 1, "Beside": 1}
 
 
-def test_all_missing_requirements_are_reported_before_the_run(tmp_path: Path) -> None:
+def test_all_missing_requirements_are_reported_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ROUNDEL_MODEL", raising=False)
     file = tmp_path / "flow.yaml"
     file.write_text(
         "graph:\n"
@@ -292,14 +296,18 @@ def test_all_missing_requirements_are_reported_before_the_run(tmp_path: Path) ->
         "    - {id: A, type: agent}\n"
         "    - {id: B, type: python, config: {function: 'statistics:mode'}}\n"
         "    - {id: C, type: agent}\n"
-        "  edges: [{from: A, to: B}, {from: B, to: C}]\n"
+        "    - {id: D, type: agent, config: {model: 'openai:gpt-4o'}}\n"
+        "  edges: [{from: A, to: B}, {from: B, to: C}, {from: C, to: D}]\n"
     )
     with pytest.raises(roundel.WorkflowError) as caught:
         roundel.run(file, "go")
     found = [(diagnostic.line, diagnostic.message) for diagnostic in caught.value.diagnostics]
-    assert [line for line, _ in found] == [4, 6]
-    assert "'A' has no model" in found[0][1]
-    assert "'C' has no model" in found[1][1]
+    assert [line for line, _ in found] == [4, 7]
+    assert found[0][1] == "agents 'A' and 'C' have no model"
+    assert "there is no key; set OPENAI_API_KEY" in found[1][1]
+    # The three ways to give one, and a run without any.
+    hint = caught.value.diagnostics[0].hint
+    assert all(way in hint for way in ("models: {default:", "--model", "$ROUNDEL_MODEL", "--script"))
 
 
 def test_state_of_long_loops_does_not_grow() -> None:

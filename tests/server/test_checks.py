@@ -16,7 +16,7 @@ import pytest
 from roundel.cli.workflows import check_command, forecast_command
 from roundel.drawing.assembly import draw
 from roundel.drawing.svg import svg
-from roundel.nodes.loading import draft_plan
+from roundel.nodes.loading import check_models, draft_plan
 from roundel.server import library
 from roundel.workflow.policy import TRUSTED, Policy
 from tests.server.api import Server, serving
@@ -107,6 +107,7 @@ def test_the_answer_is_that_of_the_command_line(capsys: pytest.CaptureFixture[st
         assert found["loops"] == printed["loops"], file
         plan, report = draft_plan(file)
         assert plan is not None
+        check_models(plan, report)
         for density in ("normal", "compact"):
             found = result_of("/api/v1/check", {**body, "density": density}, **options)
             drawn = draw(plan, report.findings, density=density)

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from roundel.cli import EXIT
 from roundel.cli.next_step import current_step, suggest
-from roundel.cli.options import RunName, breakpoint_option, limit_option, variable_option
+from roundel.cli.options import RunName, breakpoint_option, limit_option, model_option, variable_option
 from roundel.cli.output import echo, print_json
 from roundel.cli.run import input_data_option, input_option, load_for_start, read_input, script_option
 from roundel.cli.signals import INTERRUPTED
@@ -54,6 +55,7 @@ class WorkflowOrRun(RunName):
 @input_data_option
 @script_option
 @variable_option
+@model_option
 @limit_option
 @breakpoint_option
 @click.option("--plain", is_flag=True, help="Read commands from standard input, and use no screen.")
@@ -65,6 +67,7 @@ def debug_command(
     data: dict[str, Any] | None,
     script_file: str | None,
     pairs: tuple[str, ...],
+    model: str,
     limits: tuple[str, ...],
     places: tuple[str, ...],
     plain: bool,
@@ -82,13 +85,14 @@ def debug_command(
     is_file = Path(target).is_file() or target.endswith(SUFFIXES)
     if not is_file:
         given = (("--input", text), ("--data", data), ("--script", script_file), ("--var", pairs))
-        for option, value in (*given, ("--limit", limits)):
+        chosen = click.get_current_context().get_parameter_source("model") is ParameterSource.COMMANDLINE
+        for option, value in (*given, ("--limit", limits), ("--model", chosen)):
             if value:
                 raise click.UsageError(
                     f"{option} is for a run that is started here, and '{target}' is no workflow file"
                 )
         sys.exit(with_runs(place, lambda runs: _debug_run(runs, target, places, plain, as_json)))
-    loaded = load_for_start(target, script_file, limits, pairs, places)
+    loaded = load_for_start(target, script_file, limits, pairs, places, model)
     message = read_input(text, loaded.plan.workflow, data)
 
     async def work(runs: Runs) -> int:

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from roundel.cli import INVALID
 from roundel.cli.next_step import suggest_without_store
 from roundel.cli.output import parse_assignments, print_diagnostics
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import LIMIT_NAMES
+from roundel.workflow.model_profile import MODEL_VARIABLE, ModelChoiceError, choose_model
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -68,6 +70,22 @@ raise_option = click.option(
 
 variable_option = click.option(
     "--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow."
+)
+
+
+def _parse_model(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str:
+    """The model for agents that name none: the option, else the environment; empty if there is neither."""
+    try:
+        return choose_model(text, "--model")
+    except ModelChoiceError as error:
+        raise click.UsageError(str(error)) from None
+
+
+model_option = click.option(
+    "--model",
+    metavar="PROVIDER:NAME",
+    callback=_parse_model,
+    help=f"The model of agents that name none, instead of ${MODEL_VARIABLE}.",
 )
 
 
@@ -173,6 +191,11 @@ def suggest_check(file: str) -> None:
 
 def _options() -> list[str]:
     """The options of this command that the next one needs to read the file in the same way."""
-    given = click.get_current_context().params
+    context = click.get_current_context()
+    given = context.params
     names = (("--var", "pairs"), ("--allow-path", "allowed"))
-    return [word for option, name in names for value in given.get(name) or () for word in (option, value)]
+    words = [word for option, name in names for value in given.get(name) or () for word in (option, value)]
+    # The value of the parameter may also come from the environment, which the next command reads as well.
+    if context.get_parameter_source("model") is ParameterSource.COMMANDLINE:
+        words += ["--model", given["model"]]
+    return words

@@ -24,6 +24,7 @@ from roundel.cli.options import (
     data_option,
     file_argument,
     limit_option,
+    model_option,
     parse_limits,
     run_argument,
     suggest_check,
@@ -78,6 +79,7 @@ script_option = click.option(
 @click.option("--no-store", "not_stored", is_flag=True, help="Do not store the run.")
 @limit_option
 @variable_option
+@model_option
 @click.option("--group", metavar="NAME", help="The group whose memory the run shares.")
 @breakpoint_option
 @click.option("--paused", is_flag=True, help="Pause before the first node.")
@@ -93,6 +95,7 @@ def run_command(
     not_stored: bool,
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
+    model: str,
     group: str | None,
     places: tuple[str, ...],
     paused: bool,
@@ -109,7 +112,7 @@ def run_command(
         raise click.UsageError("--store and --no-store exclude each other; give one of them")
     if not_stored and (places or paused):
         raise click.UsageError("a run that pauses has to be stored; leave out --no-store")
-    loaded = load_for_start(file, script_file, limits, pairs, places, group=group, allowed=allowed)
+    loaded = load_for_start(file, script_file, limits, pairs, places, model, group=group, allowed=allowed)
     recorder = _recorder(record_file, script_file)
     runs = Runs() if not_stored else open_runs(place)
     message = read_input(text, loaded.plan.workflow, data)
@@ -169,15 +172,16 @@ def load_for_start(
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
     places: tuple[str, ...],
+    model: str,
     *,
     group: str | None = None,
     allowed: tuple[str, ...] = (),
 ) -> LoadedStart:
-    """Loads what a new run needs, and sets the secrets to mask. Ends the command if the workflow is
-    invalid; raises UsageError if an option does not fit it."""
+    """Loads what a new run needs, and sets the secrets to mask. `model` is that of agents that name none.
+    Ends the command if the workflow is invalid; raises UsageError if an option does not fit it."""
     try:
         values, bounds = parse_variables(pairs), parse_limits(limits)
-        workflow = with_group(with_limits(_load_workflow(file, values, allowed), bounds), group)
+        workflow = with_group(with_limits(_load_workflow(file, values, allowed, model), bounds), group)
         plan = compile_workflow(workflow)
         # Before anything that may print a text of the file.
         secret_masking.set_secrets(secrets_of(plan))
@@ -191,9 +195,9 @@ def load_for_start(
         sys.exit(INVALID)
 
 
-def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
+def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...], model: str) -> Workflow:
     """Loads and checks a file; prints its warnings, and raises WorkflowError if it has errors."""
-    workflow, report = check(file, values, allow_paths=allowed)
+    workflow, report = check(file, values, allow_paths=allowed, model=model)
     if workflow is None or not report.ok:
         raise WorkflowError(report.diagnostics)
     print_diagnostics(report.diagnostics)

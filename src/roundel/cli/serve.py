@@ -18,6 +18,7 @@ from roundel.cli.signals import GRACE_SECONDS, interrupts
 from roundel.cli.store_access import open_runs, run_to_end, store_option
 from roundel.workflow.allow_list import Policy, load_policy
 from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.model_profile import MODEL_VARIABLE, ModelChoiceError, choose_model
 
 EXTRA = ("fastapi", "uvicorn", "starlette", "pydantic")
 """What the extra `server` brings."""
@@ -103,6 +104,7 @@ def serve_command(
 
     suggest_without_store("serve", "--help")
     policy = _read_policy(allow)
+    _show_default_model()
     settings = ServerSettings(
         host=host,
         port=port,
@@ -159,6 +161,16 @@ def _read_policy(allow: Path | None) -> Policy:
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         raise CannotServe("the allow-list has errors") from None
+
+
+def _show_default_model() -> None:
+    """Says which model agents get that name none: whoever starts a run here may use it."""
+    try:
+        model = choose_model()
+    except ModelChoiceError as error:
+        raise CannotServe(str(error)) from None
+    if model:
+        echo(f"agents without a model use {model} (${MODEL_VARIABLE})")
 
 
 def _announce(url: str, *, is_safe: bool, demo: bool) -> None:

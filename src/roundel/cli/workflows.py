@@ -21,6 +21,7 @@ from roundel.cli.options import (
     WorkflowPath,
     file_argument,
     load_or_exit,
+    model_option,
     suggest_check,
     suggest_run,
     variable_option,
@@ -40,7 +41,7 @@ from roundel.cli.output import (
 )
 from roundel.kernel.facts import secrets_of
 from roundel.nodes import TYPES
-from roundel.nodes.loading import check_plan, draft_plan, load_plan
+from roundel.nodes.loading import check_models, check_plan, draft_plan, load_plan
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.graph import Plan
 from roundel.plan.proof import Proof, prove
@@ -56,9 +57,15 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @variable_option
+@model_option
 @allow_option
 def check_command(
-    files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
+    files: tuple[str, ...],
+    as_json: bool,
+    strict: bool,
+    pairs: tuple[str, ...],
+    model: str,
+    allowed: tuple[str, ...],
 ) -> None:
     """Report the errors of workflow files, and the bounds of their loops."""
     values = parse_variables(pairs)
@@ -67,7 +74,9 @@ def check_command(
     wrong: list[str] = []
     proofs: list[Proof] = []
     for file in files:
-        plan, report = check_plan(file, values, allow_paths=allowed)
+        plan, report = check_plan(file, values, allow_paths=allowed, model=model)
+        if plan is not None:
+            check_models(plan, report)
         diagnostics += report.diagnostics
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)
@@ -171,10 +180,15 @@ MAX_NAMED = 5
 @file_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @variable_option
+@model_option
 @allow_option
-def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def forecast_command(
+    file: str, as_json: bool, pairs: tuple[str, ...], model: str, allowed: tuple[str, ...]
+) -> None:
     """Estimate how many model calls, tool calls and tokens a run takes, and what they cost."""
-    plan = load_or_exit(lambda: load_plan(file, parse_variables(pairs), allow_paths=allowed), file)
+    plan = load_or_exit(
+        lambda: load_plan(file, parse_variables(pairs), allow_paths=allowed, model=model), file
+    )
     secret_masking.set_secrets(secrets_of(plan))
     result, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:

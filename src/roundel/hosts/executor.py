@@ -54,6 +54,7 @@ from roundel.nodes.user_code import (
     is_own_cancellation,
 )
 from roundel.plan.graph import EdgePlan, NodePlan, Plan
+from roundel.plan.model_choice import missing_model, nodes_without_model
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.functions import Function, FunctionFinder, FunctionKind, wrap_errors
@@ -303,8 +304,15 @@ def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
     if refused:
         raise WorkflowError(services.secrets.mask_value(refused))
     report = Report()
+    # One error for all agents that name no model; the others are prepared, since they may lack more.
+    without_model = nodes_without_model(plan) if services.script is None else []
+    if without_model:
+        report.add(missing_model(without_model, "error", "cannot-run"))
+    left_out = set(map(id, without_model))
     behaviours = [
-        _prepare_or_report(report, node.node.at, _prepare_node, node, services) for node in plan.sites
+        _prepare_or_report(report, node.node.at, _prepare_node, node, services)
+        for node in plan.sites
+        if id(node.node) not in left_out
     ]
     places = {key: edge.edge.at for node in plan.sites for edge in node.edges for key in functions_on(edge)}
     functions = {

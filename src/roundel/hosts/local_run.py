@@ -177,7 +177,9 @@ class LocalRun:
             self._set_clock(started.fact.time)
             return await self._execute(lambda: self._log.apply(*started))
         self._set_clock(0)
-        begun = Started(self.run_id, messages, self.now(), self.intercepts)
+        begun = Started(
+            self.run_id, messages, self.now(), self.intercepts, model=self.plan.workflow.default_model
+        )
         return await self._execute(lambda: self._log.record(begun))
 
     async def resume(self, state: Run, *facts: Fact, opened: asyncio.Future[None] | None = None) -> Result:

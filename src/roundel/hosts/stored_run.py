@@ -50,12 +50,13 @@ from roundel.llm.script import Script
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
+from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
 from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
-from roundel.workflow.graph import Workflow, with_group
+from roundel.workflow.graph import Workflow, with_default_model, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.variables import read_dotenv
@@ -142,7 +143,7 @@ def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) 
     else:
         workflow = load(source, original.variables, allow_paths=allowed)
     limited = with_limits(workflow, _with_whole_numbers(pinned.limits), inherited=True)
-    return with_group(limited, original.memory.group_id)
+    return with_default_model(with_group(limited, original.memory.group_id), original.default_model)
 
 
 def _unchanged_secrets(pinned: Pinned, original: Workflow, reloaded: Workflow | None) -> dict[str, str]:
@@ -183,9 +184,9 @@ def changed_plan(
     """The plan for a fork or a replay of a run with another workflow, other limits or other variables.
     WorkflowError if the workflow is invalid, or lacks one of the variables.
 
-    It has the variables, the limits and the memory group of the run, except for those that are given,
-    and may read what the run may read. Variables are replaced when a workflow is loaded, so other ones
-    need its source: the file that the run was started from, if none is given."""
+    It has the variables, the limits, the memory group and the chosen model of the run, except for those that
+    are given, and may read what the run may read. Variables are replaced when a workflow is loaded, so other
+    ones need its source: the file that the run was started from, if none is given."""
     original = decode_pinned(pinned, os.environ)
     if variables:
         source = _source_with_placeholders(original, source)
@@ -197,7 +198,8 @@ def changed_plan(
     for name in variables or ():
         _check_variable(name, source, loaded, allowed)
     limited = _with_own_limits(loaded, pinned, limits)
-    return compile_workflow(with_group(limited, original.memory.group_id), pinned.semantics)
+    plan = compile_workflow(with_group(limited, original.memory.group_id), pinned.semantics)
+    return with_model(plan, original.default_model)
 
 
 def _with_own_limits(workflow: Workflow, pinned: Pinned, limits: LimitValues | None) -> Workflow:
@@ -309,7 +311,15 @@ async def create(
         forked = replace(new, parent=origin.parent, forked_at=origin.forked_at)
         return RunJournal(store, await store.create(forked, origin.chunk))
     started = mask_fact(
-        Started(run_id, messages, new.created, intercepts or InterceptPoints(), breakpoints, paused),
+        Started(
+            run_id,
+            messages,
+            new.created,
+            intercepts or InterceptPoints(),
+            breakpoints,
+            paused,
+            plan.workflow.default_model,
+        ),
         secrets_of(plan),
     )
     # The entry contains the decisions of its step, so the step is made here once, on a state of its own.

@@ -177,6 +177,9 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     """Breakpoints that were given for the run, besides those of the workflow."""
     paused: bool = False
     """The run pauses before its first node."""
+    model: str = ""
+    """The model that was chosen for agents that name none, as `provider:name`. The workflow of the run has
+    it as its profile `default`; here it is for readers."""
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):

@@ -302,7 +302,7 @@ def _started(run: Run, fact: Started) -> None:
     set_intercepts(run, fact.intercepts)
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
-    run.emit("run_started", None, None, data)
+    run.emit("run_started", None, None, {**data, "model": fact.model} if fact.model else data)
     if fact.paused:
         run.paused = "paused"
         start_debugging(run)

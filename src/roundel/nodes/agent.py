@@ -26,7 +26,7 @@ from roundel.nodes.agent_conversation import (
     ToolUse,
     has_answer,
 )
-from roundel.nodes.agent_models import agent_endpoints, unpriced_models
+from roundel.nodes.agent_models import agent_endpoints, find_profile, unpriced_models
 from roundel.nodes.compaction import (
     SUMMARY_ROLE,
     Compacted,
@@ -421,6 +421,7 @@ NODE = NodeType(
     offers_exit=lambda config: config.offers_exit,
     reserve=reserve,
     unpriced=unpriced_models,
+    lacks_model=lambda config, workflow: find_profile(config, workflow.models) is None,
     endpoints=agent_endpoints,
     examine=examine,
     request=ModelCall | ToolUse | ContextCheck,

@@ -13,6 +13,7 @@ import msgspec
 from roundel.nodes.agent_config import Config
 from roundel.nodes.prices import Prices, cost_of_tokens
 from roundel.nodes.services import NodeError
+from roundel.plan.model_choice import GIVE_MODEL
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.model_profile import (
     DEFAULT_PROFILE,
@@ -28,10 +29,7 @@ def agent_profile(node: Node, profiles: Mapping[str, Profile]) -> Profile:
     """The profile of an agent; NodeError if it names no model."""
     found = find_profile(node.config, profiles)
     if found is None:
-        raise NodeError(
-            f"agent '{node.id}' has no model; give it `model: provider:name`, a profile under `models`, "
-            "or answer for it from a script (--script FILE, or script= in Python)"
-        )
+        raise NodeError(f"agent '{node.id}' has no model; {GIVE_MODEL}")
     return found
 
 

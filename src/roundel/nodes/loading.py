@@ -14,6 +14,7 @@ from roundel.nodes import TYPES
 from roundel.plan.breakpoints import check_breakpoints
 from roundel.plan.contexts import check_contexts
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.model_choice import missing_model, nodes_without_model, with_model
 from roundel.plan.structure import check_structure
 from roundel.plan.unpriced import check_prices
 from roundel.plan.warnings import check_bounds, check_verdicts
@@ -65,10 +66,11 @@ def load_plan(
     *,
     allow_paths: AllowPaths = (),
     policy: Policy = TRUSTED,
+    model: str = "",
 ) -> Plan:
     """As `load`, but returns the plan, which contains the analysis of the loops. Use it to run the
     workflow, so that the plan is not compiled twice."""
-    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy)
+    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy, model=model)
     if plan is None or not report.ok:
         raise WorkflowError(report.errors)
     return plan
@@ -80,10 +82,11 @@ def check(
     *,
     allow_paths: AllowPaths = (),
     policy: Policy = TRUSTED,
+    model: str = "",
 ) -> tuple[Workflow | None, Report]:
-    """Checks a workflow without raising: returns it, None if it cannot be read at all, and the
-    report."""
-    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy)
+    """Checks a workflow without raising: returns it, None if it cannot be read at all, and the report.
+    `model` is the model of agents that name none."""
+    plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy, model=model)
     return (plan.workflow if plan is not None else None), report
 
 
@@ -93,11 +96,12 @@ def check_plan(
     *,
     allow_paths: AllowPaths = (),
     policy: Policy = TRUSTED,
+    model: str = "",
 ) -> tuple[Plan | None, Report]:
     """As `check`, but returns the plan. It may be a plan with errors in its report, which must not
     run."""
     workflow, report = _read_source(source, variables, allow_paths, policy)
-    return (None if workflow is None else _check_workflow(workflow, report)), report
+    return (None if workflow is None else _check_workflow(workflow, report, model)), report
 
 
 def draft_plan(
@@ -120,14 +124,15 @@ def draft_text_plan(
     name: str = "<text>",
     *,
     policy: Policy = TRUSTED,
+    model: str = "",
 ) -> tuple[Plan | None, Report]:
     """As `draft_plan`, for the text of a file that need not be stored anywhere."""
-    return _draft(read_workflow_text(text, TYPES, variables, name, policy))
+    return _draft(read_workflow_text(text, TYPES, variables, name, policy), model)
 
 
-def _draft(reading: LoadResult) -> tuple[Plan | None, Report]:
+def _draft(reading: LoadResult, model: str = "") -> tuple[Plan | None, Report]:
     if reading.workflow is not None:
-        return _check_workflow(reading.workflow, reading.report), reading.report
+        return _check_workflow(reading.workflow, reading.report, model), reading.report
     # A draft is not checked further: in a workflow with gaps, a check would report consequences of the
     # gaps.
     if reading.draft is None:
@@ -137,9 +142,9 @@ def _draft(reading: LoadResult) -> tuple[Plan | None, Report]:
     return plan, reading.report
 
 
-def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
+def _check_workflow(workflow: Workflow, report: Report, model: str) -> Plan | None:
     try:
-        plan = compile_workflow(workflow)
+        plan = with_model(compile_workflow(workflow), model)
         check_structure(plan, report)
         if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
@@ -152,6 +157,14 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
             report.add(diagnostic)
         return None
     return plan
+
+
+def check_models(plan: Plan, report: Report) -> None:
+    """Warns if agents name no model. Only for those who ask about a file (`roundel check`, an editor): a run
+    may have a script, and is refused if it has none (hosts/executor.py)."""
+    found = nodes_without_model(plan) if report.ok and not plan.draft else []
+    if found:
+        report.add(missing_model(found, "warning", "no-model"))
 
 
 def _read_source(

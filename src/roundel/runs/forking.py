@@ -167,6 +167,7 @@ class Rerun:
             past.started,
             intercepts=_all_intercepts(facts),
             breakpoints=(*past.started.breakpoints, *self.borrowed),
+            model=plan.workflow.default_model,
         )
         self._run_id = run_id
         self._time = 0.0

@@ -44,6 +44,7 @@ from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
 from roundel.nodes.loading import Source, load
 from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValues, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
@@ -56,6 +57,7 @@ from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, pars
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import with_group
 from roundel.workflow.message import Message
+from roundel.workflow.model_profile import choose_model
 
 Rows = list[RunRow]
 Events = list[Event]
@@ -122,6 +124,7 @@ class Runs:
         paused: bool = False,
         started_by: str = "",
         idempotency_key: str = "",
+        model: str | None = None,
         attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Starts a run in this process and returns its id; `result` waits for it.
@@ -131,12 +134,15 @@ class Runs:
         is to be started with it.
 
         `group` replaces the memory group of the workflow, which is also the group in the row of the run.
+        `model`, as `provider:name`, answers for agents that name none; without it `$ROUNDEL_MODEL` does, as
+        it is now. The run keeps the choice. ModelChoiceError if it is no model.
         `breakpoints` are added to those of the workflow; with `paused`, the run pauses before its first
         node. WorkflowError if the workflow is invalid, or needs something that is missing here;
         BreakpointError."""
         # The limits are part of the plan. They are passed on as well, to be stored apart: a fork of the
         # run with another workflow applies them again.
-        plan = _load_plan(workflow, variables, limits, group, allow_paths)
+        given = _load_plan(workflow, variables, limits, group, allow_paths)
+        plan = with_model(given, choose_model(model))
         messages = (input if isinstance(input, Message) else Message(input),)
         added = parse_breakpoints(plan, breakpoints)
         if not stored and (paused or added or plan.breakpoints):
@@ -160,8 +166,10 @@ class Runs:
             raise ValueError("idempotency_key= is for runs that are stored")
         # The variables, too: those that are secrets are not part of what is pinned.
         replies = new.script.text if new.script is not None else None
-        options = (limits, variables, group, [str(one) for one in added], paused)
-        key = StartKey(idempotency_key, started_by, (pin(plan).workflow, messages, replies, options))
+        options = (limits, variables, group, [str(one) for one in added], paused, *filter(None, [model]))
+        # The workflow as it was given: a server that was restarted with another `$ROUNDEL_MODEL` has to
+        # recognise the repeated request.
+        key = StartKey(idempotency_key, started_by, (pin(given).workflow, messages, replies, options))
         return await start_once(
             self.store,
             key,

@@ -176,10 +176,15 @@ async def read_plan(
 
 
 def read_text_plan(
-    context: ServerContext, text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+    context: ServerContext,
+    text: str,
+    variables: Mapping[str, Any] | None = None,
+    name: str = "<text>",
+    model: str = "",
 ) -> tuple[Plan | None, Report]:
-    """Like `read_plan`, for a function that is in a thread already."""
-    return draft_text_plan(text, dict(variables or {}), name, policy=context.settings.policy)
+    """Like `read_plan`, for a function that is in a thread already. `model` is that of agents that name none;
+    a run chooses it when it starts."""
+    return draft_text_plan(text, dict(variables or {}), name, policy=context.settings.policy, model=model)
 
 
 async def plan_to_run(

@@ -25,6 +25,7 @@ from roundel.runs.idempotency import IdempotencyConflict
 from roundel.runs.lookup import AmbiguousRun
 from roundel.workflow.breakpoints import BreakpointError
 from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.model_profile import ModelChoiceError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:roundel:problem:"
@@ -92,7 +93,7 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, "idempotency-conflict", str(error))
     if isinstance(error, Busy):
         return Problem(409, "conflict", str(error), headers={"retry-after": "1"})
-    if isinstance(error, (UnclearAnswer, LimitError, BreakpointError)):
+    if isinstance(error, (UnclearAnswer, LimitError, BreakpointError, ModelChoiceError)):
         return Problem(422, "bad-request", str(error))
     if isinstance(error, Gone):
         return Problem(503, "unavailable", str(error))
@@ -139,6 +140,14 @@ def add_handlers(app: FastAPI) -> None:
     async def handle(_request: Request, error: Exception) -> Response:
         return (problem_of(error) or internal_error(error)).response()
 
-    for kind in (Problem, StoreError, WorkflowError, LimitError, BreakpointError, HTTPException):
+    for kind in (
+        Problem,
+        StoreError,
+        WorkflowError,
+        LimitError,
+        BreakpointError,
+        ModelChoiceError,
+        HTTPException,
+    ):
         app.add_exception_handler(kind, handle)
     app.add_exception_handler(RequestValidationError, handle)

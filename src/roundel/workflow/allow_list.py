@@ -37,7 +37,13 @@ from roundel.workflow.functions import (
     get_builtin,
     installed_functions,
 )
-from roundel.workflow.model_profile import PROVIDER_ALIASES, PROVIDERS, Profile, installed_providers
+from roundel.workflow.model_profile import (
+    PROVIDER_ALIASES,
+    PROVIDERS,
+    Profile,
+    installed_providers,
+    operator_model,
+)
 from roundel.workflow.secret_finder import SecretFinder
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, McpServer
 from roundel.workflow.variables import substitute
@@ -170,10 +176,26 @@ class Policy(Struct, frozen=True, omit_defaults=True):
         plugin = provider not in PROVIDERS and provider in installed_providers()
         return AllowedModel(provider=provider) if plugin else None
 
+    def is_operators(self, profile: Profile, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether it is the model that the operator has set for agents that name none (`$ROUNDEL_MODEL`), at
+        the provider's own address. That setting allows this one model, with the key that the environment
+        has for it; a text that names it itself gets no more than one that names none."""
+        return not profile.base_url and ":".join(profile.provider_and_name) == operator_model(environment)
+
+    def find_model(
+        self, profile: Profile, environment: Mapping[str, str] = os.environ
+    ) -> AllowedModel | None:
+        """The allowed endpoint that a profile calls."""
+        provider = profile.provider_and_name[0]
+        endpoint = self.find_endpoint(provider, profile.base_url)
+        if endpoint is None and self.is_operators(profile, environment):
+            return AllowedModel(provider=provider)
+        return endpoint
+
     def bind(self, profile: Profile, environment: Mapping[str, str] = os.environ) -> Profile | None:
         """The profile with the key of its endpoint in place of the reference to it; None if the endpoint
         is not allowed."""
-        endpoint = self.find_endpoint(profile.provider_and_name[0], profile.base_url)
+        endpoint = self.find_model(profile, environment)
         if endpoint is None:
             return None
         value = environment.get(endpoint.key, "") if endpoint.key else ""

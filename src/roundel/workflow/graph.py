@@ -46,7 +46,7 @@ from roundel.workflow.fields import (
 from roundel.workflow.functions import FunctionFinder, FunctionKind, ModuleError
 from roundel.workflow.limits import Breaker
 from roundel.workflow.memory_config import BUILTIN_MEMORIES, MemoryDeclaration, MemorySettings
-from roundel.workflow.model_profile import Profile
+from roundel.workflow.model_profile import DEFAULT_PROFILE, Profile
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
 from roundel.workflow.tool_source import ToolSource
@@ -859,7 +859,8 @@ class Workflow(Struct, frozen=True):
     """A workflow that can be run. The loader or the builder creates it; a stored run decodes it
     (encoding.py).
 
-    It is a value: `with_limits` (plan/overrides.py) and `with_group` return changed copies."""
+    It is a value: `with_limits` (plan/overrides.py), `with_group` and `with_default_model` return changed
+    copies."""
 
     graph: GraphDefinition
     version: str = ""
@@ -882,6 +883,9 @@ class Workflow(Struct, frozen=True):
     """The secret values in it, by reference name. A stored run has only the names; a host that resumes
     the run provides the values under these names (secret_finder.py)."""
     debug: Debugging = Debugging()
+    default_model: str = ""
+    """The model that was chosen for agents that name none (`--model`, `$ROUNDEL_MODEL`), as `provider:name`;
+    empty if none was. `models` then has it as its profile `default`."""
 
     @property
     def name(self) -> str:
@@ -1008,3 +1012,15 @@ def with_group(workflow: Workflow, group: str | None) -> Workflow:
     if not isinstance(group, str):
         raise TypeError(f"a group is a text, not {group!r:.60}")
     return replace(workflow, memory=replace(workflow.memory, group_id=group))
+
+
+def with_default_model(workflow: Workflow, model: str) -> Workflow:
+    """Returns the workflow with a model for agents that name none; unchanged if it has a profile `default`,
+    or if the model is empty.
+
+    The model is a profile like any other from here on: forecasts, prices, policies and stored runs need no
+    rules of their own for it."""
+    if not model or DEFAULT_PROFILE in workflow.models:
+        return workflow
+    models = {**workflow.models, DEFAULT_PROFILE: Profile(model=model)}
+    return replace(workflow, models=models, default_model=model)

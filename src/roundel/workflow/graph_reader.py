@@ -18,7 +18,7 @@ raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -155,6 +155,8 @@ MAX_COMPARISONS = 100_000
 """How many comparisons with names of nodes a workflow may spend on suggestions. Without a bound, a
 generated file with many nodes and as many wrong edges would take quadratic time."""
 
+MAX_SUGGESTED = 5
+"""Nodes that a hint names."""
 _ENDPOINT_KEYS = ("start", "end")
 
 
@@ -188,7 +190,7 @@ class GraphReader(NodeReader):
         self.memories = around
         drafted = [draft for draft in self.drafts[first:] if isinstance(draft, Node)]
         edges, drafted_edges = self._read_edges(at, nodes)
-        self._check_names(at, nodes, settings)
+        self._check_names(at, nodes, drafted_edges, settings)
         if settings is not INVALID and settings.context is not None:
             self.check_profile(settings.context.profile_id, child(at, "context", "profile_id"))
         if settings is not INVALID and settings.id:
@@ -390,7 +392,9 @@ class GraphReader(NodeReader):
                     "give both the same type, split, max_parallel and group_size",
                 )
 
-    def _check_names(self, at: Located, nodes: dict[str, Node | None], settings: Any) -> None:
+    def _check_names(
+        self, at: Located, nodes: dict[str, Node | None], edges: Sequence[Edge], settings: Any
+    ) -> None:
         assert isinstance(at.value, dict)
         for key in _ENDPOINT_KEYS:
             place = at.value.get(key)
@@ -405,7 +409,7 @@ class GraphReader(NodeReader):
         # With majority voting every node gets the input.
         lacks_start = not settings.start and not settings.is_majority_voting
         if lacks_start and not has_misspelling(at, "start", GraphSettings):
-            self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
+            self.report.error("no-start", "the graph has no 'start'", at, _suggest_start(nodes, edges))
         if settings.vars:
             self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])
         self._check_memory(at, settings)
@@ -465,6 +469,19 @@ def _memory_names(at: Located) -> list[str]:
 def _describe_edge(at: Located) -> str:
     source, target = _get_string(at, "from"), _get_string(at, "to")
     return f"the edge from '{source}' to '{target}'" if source and target else "an edge"
+
+
+def _suggest_start(nodes: Iterable[str], edges: Iterable[Edge]) -> str:
+    """A hint for a graph without `start`. It is never guessed when a run starts: which node gets the input
+    decides what the others are given, and a node that is not named may be one that nobody uses any more."""
+    triggered = {edge.target for edge in edges if edge.trigger and edge.source != edge.target}
+    first = [name for name in nodes if name not in triggered]
+    hint = "name the node that gets the input"
+    if len(first) == 1:
+        return f"{hint}: `start: {first[0]}`, the only one that no other node triggers"
+    if len(first) in range(2, MAX_SUGGESTED + 1):
+        return f"{hint}; no other node triggers {', '.join(first[:-1])} and {first[-1]}"
+    return hint
 
 
 def _as_list(at: Located | None) -> list[Located]:

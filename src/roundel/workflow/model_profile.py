@@ -11,13 +11,14 @@ unless it misspells a known one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta, Struct
 
 from roundel.workflow.description import Description, Field
-from roundel.workflow.diagnostics import Report, match_misspelling
+from roundel.workflow.diagnostics import Report, did_you_mean, match_misspelling
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Names, Seconds, SourceLocation
 from roundel.workflow.functions import entry_points
@@ -60,6 +61,45 @@ def check_provider(name: str, at: Located, report: Report, also: Iterable[str] =
     hint = "for a server that speaks OpenAI's protocol write openai, with its base_url"
     report.warning("unknown-provider", f"the model provider '{name}' is not known", at, hint)
     return True
+
+
+MODEL_VARIABLE: Final = "ROUNDEL_MODEL"
+"""The environment variable with the model of agents that name none."""
+
+
+class ModelChoiceError(ValueError):
+    """The model that was given for agents without one is not `provider:name`, or has no known provider."""
+
+
+def choose_model(
+    given: str | None = None, option: str = "model", environment: Mapping[str, str] = os.environ
+) -> str:
+    """The model for agents that name none: the given one (`--model`, `model=`), else that of the environment;
+    empty if there is neither. ModelChoiceError."""
+    if given is not None:
+        return parse_model(given, option)
+    return parse_model(named, f"${MODEL_VARIABLE}") if (named := operator_model(environment)) else ""
+
+
+def operator_model(environment: Mapping[str, str] = os.environ) -> str:
+    """What the environment says, unchecked. On a server, it is the choice of its operator."""
+    return environment.get(MODEL_VARIABLE, "").strip()
+
+
+def parse_model(text: str, option: str) -> str:
+    """A model as `provider:name`; ModelChoiceError, in which `option` is what it was given by.
+
+    Stricter than a file, in which a name alone belongs to `openai`, and an unknown provider is a warning:
+    here it is more often a slip, and it would decide who gets the texts of all agents."""
+    provider, colon, name = text.strip().partition(":")
+    if not (provider and colon and name):
+        example = f"openai:{provider}" if provider and not colon else "openai:gpt-4o"
+        raise ModelChoiceError(f"{option} takes PROVIDER:NAME, not '{text}'; for example {example}")
+    known = (*PROVIDERS, *PROVIDER_ALIASES, *installed_providers())
+    if provider not in known and not provider.startswith(GATEWAY_PREFIX):
+        hint = did_you_mean(provider, known) or "a server that speaks OpenAI's protocol is `openai`"
+        raise ModelChoiceError(f"{option} names the model provider '{provider}', which is not known; {hint}")
+    return f"{provider}:{name}"
 
 
 Amount = Annotated[float, Meta(ge=0)]

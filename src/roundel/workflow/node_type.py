@@ -45,6 +45,10 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
+def _lacks_nothing(_config: Any, _workflow: Any) -> bool:
+    return False
+
+
 def _no_models(_config: Any, _workflow: Any) -> tuple[Any, ...]:
     return ()
 
@@ -235,6 +239,10 @@ class NodeType(Struct, frozen=True, eq=False):
     carries: Callable[[Any], str] = _no_function
     """The id of another node of its loop, from the config, whose last message each call of it gets
     (`Call.carried`); empty for most types. The plan checks that the loop has it."""
+
+    lacks_model: Callable[[Any, Any], bool] = _lacks_nothing
+    """Called as (config, workflow): whether it calls a model, and neither it nor the workflow names one
+    (plan/model_choice.py)."""
 
     forgets: Callable[[Any], bool] = _return_none
     """Whether its state is reset each time the loop around it is entered."""

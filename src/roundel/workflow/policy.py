@@ -261,7 +261,9 @@ class _PolicyCheck:
         """Checks an endpoint together with the keys that are sent to it. A script can reply in place of a
         model, and makes no embeddings."""
         provider = profile.provider_and_name[0]
-        endpoint = self._policy.find_endpoint(provider, profile.base_url)
+        # The operator's own model is for agents, not for embeddings.
+        found = self._policy.find_model(profile, self._environment)
+        endpoint = found if scriptable else self._policy.find_endpoint(provider, profile.base_url)
         if endpoint is None and profile.base_url:
             self._refuse_address(profile.base_url, at)
         elif endpoint is None:

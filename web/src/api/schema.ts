@@ -1246,6 +1246,8 @@ export interface StartBody {
   breakpoints?: (string | BreakpointBody)[];
   /** Whether it is paused before its first node. */
   paused?: boolean;
+  /** The model of agents that name none, as `provider:name`, which the policy has to allow; without it, the one that the operator has set for the server. */
+  model?: string | null;
 }
 
 /** A run that was started. */

@@ -20,6 +20,7 @@ from roundel.drawing.drawing import Density, Drawing
 from roundel.drawing.svg import Scheme, svg
 from roundel.kernel.commands import Call
 from roundel.nodes.agent_models import pricing
+from roundel.nodes.loading import check_models
 from roundel.nodes.prompt import Template
 from roundel.nodes.score import Score, make_scorer
 from roundel.nodes.services import NodeError
@@ -38,6 +39,7 @@ from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.fields import INVALID, Reader, locate_or_report
 from roundel.workflow.functions import FunctionError, get_builtin
 from roundel.workflow.message import Message
+from roundel.workflow.model_profile import choose_model
 from roundel.workflow.processor import Processor, RegexExtract, compile_processor
 
 router = APIRouter(prefix="/api/v1", tags=["checks"])
@@ -112,7 +114,11 @@ async def check_text(body: CheckBody, request: Request, _who: Viewer) -> Respons
 
 
 def _check(context: ServerContext, body: CheckBody) -> bytes:
-    plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
+    name = body.name or "<text>"
+    plan, report = read_text_plan(context, body.text, body.variables, name, choose_model())
+    # A run of a demo's workflow has a script.
+    if plan is not None and plan.workflow.name not in context.scripts:
+        check_models(plan, report)
     masker = report.secrets.masker if report.secrets is not None else None
     proofs = tuple(prove(plan)) if plan is not None and not plan.draft else ()
     drawing = _drawn(plan, report, body.density) if plan is not None else None
@@ -216,7 +222,8 @@ async def forecast_text(body: ForecastBody, request: Request, _who: Viewer) -> R
 
 
 def _forecast(context: ServerContext, body: ForecastBody) -> bytes:
-    plan, report = read_text_plan(context, body.text, body.variables, body.name or "<text>")
+    name = body.name or "<text>"
+    plan, report = read_text_plan(context, body.text, body.variables, name, choose_model())
     diagnostics = tuple(report.diagnostics)
     if plan is None or plan.draft or not report.ok:
         return msgspec.json.encode(ForecastResult(diagnostics, None, ()))

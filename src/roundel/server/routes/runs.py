@@ -96,6 +96,9 @@ class StartBody(RequestBody):
     """Breakpoints to set before it begins."""
     paused: bool = False
     """Whether it is paused before its first node."""
+    model: ShortText | None = None
+    """The model of agents that name none, as `provider:name`, which the policy has to allow; without it, the
+    one that the operator has set for the server."""
 
 
 class StartedRun(ResponseBody):
@@ -337,6 +340,7 @@ async def start_run(
             group=group,
             breakpoints=breakpoint_sources(body.breakpoints),
             paused=body.paused,
+            model=body.model,
             started_by=who.id,
             idempotency_key=f"{who.id}:{idempotency_key}" if idempotency_key else "",
             attach=context.attachment(),
