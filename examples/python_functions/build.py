@@ -19,8 +19,9 @@ SCRIPT = {
 
 
 def build() -> roundel.Graph:
-    graph = roundel.Graph("python_functions", start="Writer", end="Sign")
-    graph.node("Writer", "agent", role="Write a sign of a few words.", context_window=-1)
+    models = {"default": {"model": "openai:gpt-4o"}}
+    graph = roundel.Graph("python_functions", start="Writer", end="Sign", models=models)
+    graph.node("Writer", "agent", role="Write a sign of a few words. Answer with the sign alone.")
     graph.node("Measure", "python", function=measure, ports=["fits", "too_long"])
     graph.node("Polite", "python", function=ask_politely)
     graph.node("Guard", "loop_counter", max_iterations=5, message="Nothing was short and friendly enough.")

@@ -13,23 +13,22 @@ WORKFLOW = """\
 # A writer and a reviewer iterate until the reviewer accepts, for three rounds at most.
 # Run it offline: roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"
 version: 0.1.0
+models:
+  default: {{model: "openai:gpt-4o"}} # or anthropic:…, google:…, or a server of your own
 graph:
   id: {name}
   start: Writer
   end: Final
+  context: task # each agent sees the task, its own last answer and what is new
   nodes:
     - id: Writer
       type: agent
       config:
-        provider: openai
-        name: gpt-4o
-        role: Write a short text. Revise it after each criticism.
+        role: Write a short text. Revise it after each criticism. Answer with the text alone.
     - id: Reviewer
       type: agent
       config:
-        provider: openai
-        name: gpt-4o
-        role: Criticise the text in one sentence, or say ACCEPT.
+        role: Criticise the text in one sentence, or begin with ACCEPT.
     - id: Loop Guard # emits nothing twice; the third time it emits a message, which ends the loop
       type: loop_counter
       config: {{max_iterations: 3}}
@@ -41,13 +40,13 @@ graph:
     - from: Reviewer
       to: Final
       carry_data: false
-      condition: {{type: keyword, config: {{any: [ACCEPT], word: true}}}} # not ACCEPTABLE
+      condition: {{type: keyword, config: {{begins: [ACCEPT]}}}} # not "I cannot say ACCEPT yet"
     - from: Reviewer
       to: Writer
-      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
+      condition: {{type: keyword, config: {{begins: [ACCEPT], negate: true}}}}
     - from: Reviewer
       to: Loop Guard
-      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
+      condition: {{type: keyword, config: {{begins: [ACCEPT], negate: true}}}}
     - {{from: Loop Guard, to: Writer}}
     - {{from: Loop Guard, to: Final, carry_data: false}}
 """
