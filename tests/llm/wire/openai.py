@@ -19,7 +19,7 @@ def streams(path: str, body: Json) -> bool:
 
 
 def whole(reply: Reply, model: str) -> Json:
-    message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    message: Json = {"role": "assistant", "content": reply.text or None, "refusal": reply.refusal or None}
     if reply.thinking:
         message["reasoning_content"] = reply.thinking
     if reply.tool_calls:
@@ -54,6 +54,8 @@ def _deltas(reply: Reply) -> Iterator[Json]:
         yield {"reasoning_content": word}
     for word in words(reply.text):
         yield {"content": word}
+    for word in words(reply.refusal):
+        yield {"refusal": word}
     for index, (call_id, call) in enumerate(zip(call_ids(reply), reply.tool_calls, strict=True)):
         opened = {"id": call_id, "type": "function", "function": {"name": call[1], "arguments": ""}}
         yield {"tool_calls": [{"index": index} | opened]}
