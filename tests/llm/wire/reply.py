@@ -24,6 +24,8 @@ class Reply:
     output_tokens: int = 5
     # The provider's own word, in place of the one that would follow from the rest.
     finish: str | None = None
+    # In place of a text, in the field that OpenAI's chat completions have for it.
+    refusal: str = ""
     # Anything but 200 is an error in the provider's shape, or with this body. A 401 echoes the key.
     status: int = 200
     error_body: Json | str | None = None
