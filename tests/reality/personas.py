@@ -41,7 +41,11 @@ def reply_to(prompt: Prompt, chatty: bool = False) -> Reply:
     if calls := _calls(prompt):
         return Reply(tool_calls=calls)
     if prompt.schema is not None:
-        return Reply(_fenced(_fill(prompt.schema, *_judgement(prompt)), chatty and not prompt.is_strict))
+        return Reply(
+            _fenced(
+                _fill(prompt.schema, *_judgement(prompt), task_of(prompt)), chatty and not prompt.is_strict
+            )
+        )
     results = [turn.text for turn in prompt.turns if turn.role == "tool"]
     if results and not find(results[-1]):
         return Reply("From the tools: " + "; ".join(results))
@@ -300,17 +304,23 @@ def _arguments(tool: Tool, text: str) -> list[Json]:
     return [{**given, key: value} for key, value in choices] or [given]
 
 
-def _fill(schema: Json, score: int, note: str) -> Any:
-    """A value that fits a schema: numbers are the score, texts the note, and truth is a full score."""
+def _fill(schema: Json, score: int, note: str, task: str = "") -> Any:
+    """A value that fits a schema: numbers are the score, texts the note, truth is a full score, and a list of
+    texts has the parts of the task."""
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type", "string")
     if kind == "object":
         named = schema.get("properties", {})
         wanted = schema.get("required") or list(named)
-        return {key: _fill(named.get(key, {"type": "integer"}), score, note) for key in (*named, *wanted)}
+        return {
+            key: _fill(named.get(key, {"type": "integer"}), score, note, task) for key in (*named, *wanted)
+        }
     if kind == "array":
-        return [_fill(schema.get("items", {}), score, note)]
+        items = schema.get("items", {})
+        if task and items.get("type") == "string":
+            return [f"{task}, part {number}" for number in (1, 2)]
+        return [_fill(items, score, note, task)]
     values: Json = {"integer": score, "number": score, "boolean": score == 100}
     return values.get(kind, note)
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from roundel.cli import cli
 from tests.docs.manual import ROOT
-from tests.reality.audit import TWICE
+from tests.reality.audit import NO_NAMES, TWICE
 from tests.reality.harness import (
     Started,
     example,
@@ -176,7 +176,13 @@ DEMOS = [
         expected={(name, TWICE): "they repeat themselves, which is the story" for name in ("Ann", "Ben")},
     ),
     Item("demo slogan", demo("slogan", "a slogan for a tea house by the sea"), text()),
-    Item("demo parser", demo("parser", "a parser for durations such as 2h 30m"), text(), tasks_from=INNER),
+    Item(
+        "demo parser",
+        demo("parser", "a parser for durations such as 2h 30m"),
+        text(),
+        tasks_from=INNER,
+        expected={("Coder", NO_NAMES): "the gate hands on the tester's note under its own name"},
+    ),
     Item("demo letter", demo("letter", "an invitation to tea"), text()),
 ]
 
