@@ -126,7 +126,11 @@ def _led_in(text: str, prompt: Prompt, chatty: bool) -> str:
 
 
 def writer(prompt: Prompt, chatty: bool) -> str:
-    return _led_in(_author(prompt, TEXT), prompt, chatty)
+    text = _author(prompt, TEXT)
+    work = find(text)
+    if "DONE" in prompt.system and work is not None and not work.missing:
+        text += " DONE"
+    return _led_in(text, prompt, chatty)
 
 
 def coder(prompt: Prompt, chatty: bool) -> str:
@@ -136,11 +140,13 @@ def coder(prompt: Prompt, chatty: bool) -> str:
 
 
 def shortener(prompt: Prompt, chatty: bool) -> str:
-    """Keeps the beginning of what it is given."""
+    """Keeps the beginning of what it is given: of a work the first sentence, else all words but the last."""
     work, task = _newest_work(prompt), task_of(prompt)
     if work is None and not task:
         return ASKS_BACK
-    text = re.split(r"(?<=[.!?])\s", work.text)[0] if work else " ".join(task.split()[:6])
+    own = [turn.text for turn in prompt.conversation if turn.role == "assistant"]
+    words = (own[-1] if own else task).split()
+    text = re.split(r"(?<=[.!?])\s", work.text)[0] if work else " ".join(words[: max(1, len(words) - 1)])
     return _led_in(text, prompt, chatty)
 
 
@@ -169,10 +175,10 @@ def critic(prompt: Prompt, chatty: bool) -> str:
     if "JSON" in role:
         return _fenced({"score": score, "note": note}, chatty)
     word = next((word for word in _SHOUTED.findall(role) if word not in _NO_VERDICTS), "")
-    if score == 100:
-        return f"{word}. {note}".strip(". ") + "." if chatty or not word else word
     if "score" in role.lower():
         return f"{note} Score: {score}"
+    if score == 100:
+        return f"{word}. {note}".strip(". ") + "." if chatty or not word else word
     return f"I can't say {word} yet. {note}" if chatty and word else note
 
 
