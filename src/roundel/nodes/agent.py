@@ -248,9 +248,9 @@ class _AgentBehaviour:
                 compacted = msgspec.structs.replace(compacted, summary=summary, after=after)
         strategy = "drop_oldest" if reply is None else "summarize"
         figures = {"before": compacted.before, "after": compacted.after, "messages": compacted.messages}
-        events.append(("context_compacted", {"strategy": strategy, **figures}))
         usage = usage_of(reply) if reply is not None else None
-        return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=tuple(events))
+        shown = (*events, ("context_compacted", {"strategy": strategy, **figures}))
+        return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=shown)
 
     async def _summarize(self, call: Call, units: Units, compacted: Compacted) -> Reply:
         context = self._config.context

@@ -217,8 +217,10 @@ class Reader:
             return known[meant]
         names = dict.fromkeys(known.values())
         hint = hint or did_you_mean(key, names) or f"known keys: {', '.join(sorted(names))}"
-        add = self.report.error if is_strict else self.report.warning
-        add("unknown-key", message, place, hint)
+        if is_strict:
+            self.report.error("unknown-key", message, place, hint)
+        else:
+            self.report.warning("unknown-key", message, place, hint)
         return None
 
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
