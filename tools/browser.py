@@ -8,9 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.web.browser import find_browser
 
+QUIETLY = Path(__file__).with_name("quietly.sh")
 PACKAGES = ("fonts-noto-cjk",)
 BROWSERS = ("chromium-headless-shell", "chromium")
 """Older systems have no package of the headless shell alone."""
@@ -31,24 +33,27 @@ def main() -> None:
 
 
 def _may_sudo() -> bool:
-    return shutil.which("sudo") is not None and _works("sudo", "-n", "true")
+    if shutil.which("sudo") is None:
+        return False
+    return subprocess.run(("sudo", "-n", "true"), capture_output=True, check=False).returncode == 0
 
 
 def _install() -> bool:
     prefix = () if os.geteuid() == 0 else ("sudo", "-n")
-    quiet = ("-y", "-qq", "--no-install-recommends")
-    install = (*prefix, "apt-get", "install", *quiet)
-    if not _works(*prefix, "apt-get", "update", "-qq"):
+    if not _works(*prefix, "apt-get", "update"):
         return False
-    return any(_works(*install, browser, *PACKAGES) for browser in BROWSERS)
+    browser = next(filter(_is_known, BROWSERS), BROWSERS[-1])
+    return _works(*prefix, "apt-get", "install", "-y", "--no-install-recommends", browser, *PACKAGES)
+
+
+def _is_known(package: str) -> bool:
+    return subprocess.run(("apt-cache", "show", package), capture_output=True, check=False).returncode == 0
 
 
 def _works(*command: str) -> bool:
+    """Runs the command; shows progress, and its output only if it fails."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(done.stdout[-2000:], done.stderr[-2000:], sep="\n", file=sys.stderr)
-    return done.returncode == 0
+    return subprocess.run(("sh", QUIETLY, *command), env=environment, check=False).returncode == 0
 
 
 if __name__ == "__main__":

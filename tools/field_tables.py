@@ -136,7 +136,7 @@ class Manual:
         return "".join(["| key | type | default | meaning |\n|---|---|---|---|\n", *rows])
 
     def _row(self, field: dict[str, Any], page: str) -> str:
-        text = field["description"] + _choices(field) + _aliases(field["aliases"], " is read too.")
+        text = field["description"] + _choices(field) + _aliases(field["aliases"], " is also accepted.")
         if field["see"] and field["see"] not in map(self.places.get, field["objects"]):
             text += f" [More]({_link(field['see'], page)})"
         cells = (f"`{field['key']}`", self._type(field, page), _default(field), text)

@@ -27,11 +27,14 @@ SECTIONS = ("global", "install", ":env:")
 
 def read_pip_settings() -> dict[str, str]:
     """The settings that `pip install` would use, by option."""
-    listing = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
-    ).stdout
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(
+            f"Cannot read the settings of pip: `{shlex.join(command)}` failed.\n{done.stdout}{done.stderr}"
+        )
     found: dict[tuple[str, str], str] = {}
-    for line in listing.splitlines():
+    for line in done.stdout.splitlines():
         name, _, value = line.partition("=")
         section, _, option = name.partition(".")
         if section in SECTIONS and value:

@@ -32,6 +32,7 @@ from tests.docs.offline import copy_examples
 NEXT = "next: "
 PAGES_TO_RUN = [ROOT / "README.md", *(page for page in PAGES if page.name != "server.md")]
 """The page about the server needs one that runs: test_server_page.py."""
+PAGES_WITH_LINKS = [*sorted(ROOT.glob("*.md")), *PAGES, *sorted(DOCS.glob("decisions/*.md"))]
 _RUN_ID = re.compile(r"\b[0-9a-f]{12}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -174,15 +175,28 @@ def test_code_fragments_can_be_parsed(page: Path) -> None:
             assert not report.diagnostics, "\n".join(map(str, report.diagnostics))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES_WITH_LINKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
         if target.startswith(("http://", "https://")):
             continue
-        path, _, anchor = target.partition("#")
-        other = (page.parent / path).resolve() if path else page
-        assert other.exists(), f"{target} leads nowhere"
-        assert not anchor or anchor in anchors(other), f"{target}: there is no such heading"
+        assert_resolves(target, page)
+
+
+def test_links_of_field_descriptions_resolve() -> None:
+    found = 0
+    for module in (ROOT / "src").rglob("*.py"):
+        for target in re.findall(r'\bsee="([^"]+)"', module.read_text(encoding="utf-8")):
+            assert_resolves(target, DOCS / "README.md")
+            found += 1
+    assert found
+
+
+def assert_resolves(target: str, page: Path) -> None:
+    path, _, anchor = target.partition("#")
+    other = (page.parent / path).resolve() if path else page
+    assert other.exists(), f"{target} leads nowhere"
+    assert not anchor or anchor in anchors(other), f"{target}: there is no such heading"
 
 
 def test_the_index_names_every_page() -> None:

@@ -165,8 +165,9 @@ def _texts(answer: str) -> list[str]:
 
 def _is_named(turns: Iterable[Turn], name: str, text: str) -> bool:
     """By the field of the provider, or by words in front of the text."""
-    for turn in turns:
-        before, found, _ = turn.text.partition(text.strip())
-        if found and (turn.name == name or name in before):
-            return True
-    return False
+    said = re.escape(text.strip())
+    return any(
+        turn.name == name or name in turn.text[: found.start()]
+        for turn in turns
+        for found in re.finditer(said, turn.text)
+    )

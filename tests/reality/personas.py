@@ -41,7 +41,11 @@ def reply_to(prompt: Prompt, chatty: bool = False) -> Reply:
     if calls := _calls(prompt):
         return Reply(tool_calls=calls)
     if prompt.schema is not None:
-        return Reply(_fenced(_fill(prompt.schema, *_judgement(prompt)), chatty and not prompt.is_strict))
+        return Reply(
+            _fenced(
+                _fill(prompt.schema, *_judgement(prompt), task_of(prompt)), chatty and not prompt.is_strict
+            )
+        )
     results = [turn.text for turn in prompt.turns if turn.role == "tool"]
     if results and not find(results[-1]):
         return Reply("From the tools: " + "; ".join(results))
@@ -122,7 +126,11 @@ def _led_in(text: str, prompt: Prompt, chatty: bool) -> str:
 
 
 def writer(prompt: Prompt, chatty: bool) -> str:
-    return _led_in(_author(prompt, TEXT), prompt, chatty)
+    text = _author(prompt, TEXT)
+    work = find(text)
+    if "DONE" in prompt.system and work is not None and not work.missing:
+        text += " DONE"
+    return _led_in(text, prompt, chatty)
 
 
 def coder(prompt: Prompt, chatty: bool) -> str:
@@ -132,11 +140,13 @@ def coder(prompt: Prompt, chatty: bool) -> str:
 
 
 def shortener(prompt: Prompt, chatty: bool) -> str:
-    """Keeps the beginning of what it is given."""
+    """Keeps the beginning of what it is given: of a work the first sentence, else all words but the last."""
     work, task = _newest_work(prompt), task_of(prompt)
     if work is None and not task:
         return ASKS_BACK
-    text = re.split(r"(?<=[.!?])\s", work.text)[0] if work else " ".join(task.split()[:6])
+    own = [turn.text for turn in prompt.conversation if turn.role == "assistant"]
+    words = (own[-1] if own else task).split()
+    text = re.split(r"(?<=[.!?])\s", work.text)[0] if work else " ".join(words[: max(1, len(words) - 1)])
     return _led_in(text, prompt, chatty)
 
 
@@ -165,10 +175,10 @@ def critic(prompt: Prompt, chatty: bool) -> str:
     if "JSON" in role:
         return _fenced({"score": score, "note": note}, chatty)
     word = next((word for word in _SHOUTED.findall(role) if word not in _NO_VERDICTS), "")
-    if score == 100:
-        return f"{word}. {note}".strip(". ") + "." if chatty or not word else word
     if "score" in role.lower():
         return f"{note} Score: {score}"
+    if score == 100:
+        return f"{word}. {note}".strip(". ") + "." if chatty or not word else word
     return f"I can't say {word} yet. {note}" if chatty and word else note
 
 
@@ -300,17 +310,23 @@ def _arguments(tool: Tool, text: str) -> list[Json]:
     return [{**given, key: value} for key, value in choices] or [given]
 
 
-def _fill(schema: Json, score: int, note: str) -> Any:
-    """A value that fits a schema: numbers are the score, texts the note, and truth is a full score."""
+def _fill(schema: Json, score: int, note: str, task: str = "") -> Any:
+    """A value that fits a schema: numbers are the score, texts the note, truth is a full score, and a list of
+    texts has the parts of the task."""
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type", "string")
     if kind == "object":
         named = schema.get("properties", {})
         wanted = schema.get("required") or list(named)
-        return {key: _fill(named.get(key, {"type": "integer"}), score, note) for key in (*named, *wanted)}
+        return {
+            key: _fill(named.get(key, {"type": "integer"}), score, note, task) for key in (*named, *wanted)
+        }
     if kind == "array":
-        return [_fill(schema.get("items", {}), score, note)]
+        items = schema.get("items", {})
+        if task and items.get("type") == "string":
+            return [f"{task}, part {number}" for number in (1, 2)]
+        return [_fill(items, score, note, task)]
     values: Json = {"integer": score, "number": score, "boolean": score == 100}
     return values.get(kind, note)
 

@@ -285,7 +285,7 @@ def test_model_profiles_and_memories_name_who_uses_them(site: Site, browser: Bro
     form.get_by_label("Add to Fallback").select_option("default")
     expect(form.get_by_text("Then default, in this order.")).to_be_visible()
     expect(form.get_by_role("button", name="x_ours")).to_be_visible()
-    expect(form.get_by_text("What agents said last.")).to_be_visible()
+    expect(form.get_by_text("The latest answers of agents.")).to_be_visible()
     _select(page, "{id: Coder")
     expect(
         form.get_by_text("Before it answers, the agent reads up to 3 entries. Its answer is added.")

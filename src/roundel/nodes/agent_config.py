@@ -52,22 +52,22 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="model_retry",
-            en=("Retry of calls", "When a failed call of a model is retried."),
+            en=("Retry of calls", "When to retry a failed model call."),
             zh=("调用重试", "模型调用失败后何时重试。"),
             fields={
                 "enabled": Field(
-                    en=("Enabled", "Whether failed calls are retried."),
+                    en=("Enabled", "Whether to retry failed calls."),
                     zh=("启用", "是否重试失败的调用。"),
                 ),
                 "max_attempts": Field(
-                    en=("Attempts", "How often a model is called in total, including the first call."),
+                    en=("Attempts", "The total number of calls of a model, including the first."),
                     zh=("尝试次数", "总共调用模型的次数，包括第一次。"),
                     unit="attempts",
                 ),
                 "min_wait_seconds": Field(
                     en=(
                         "Shortest wait",
-                        "The wait after the first failure. It grows with each further failure.",
+                        "The wait after the first failure. It grows after each further failure.",
                     ),
                     zh=("最短等待", "第一次失败后的等待时间，之后逐次增加。"),
                     widget="duration",
@@ -76,28 +76,28 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
                 "max_wait_seconds": Field(
                     en=(
                         "Longest wait",
-                        "The wait never grows beyond this, unless the provider says how long to wait.",
+                        "The maximum wait, unless the provider requests a specific wait.",
                     ),
                     zh=("最长等待", "等待时间不会超过此值，除非提供商指定了等待时间。"),
                     widget="duration",
                     unit="seconds",
                 ),
                 "retry_on_status_codes": Field(
-                    en=("Status codes", "The HTTP status codes after which a call is retried."),
+                    en=("Status codes", "The HTTP status codes after which to retry a call."),
                     zh=("状态码", "遇到这些 HTTP 状态码时重试。"),
                 ),
                 "retry_on_error_substrings": Field(
-                    en=("Error texts", "A call is retried if the text of its error contains one of these."),
+                    en=("Error texts", "Retry a call if the text of its error contains one of these."),
                     zh=("错误文本", "错误信息含有其中任何一个时重试。"),
                 ),
                 "retry_on_exception_types": Field(
-                    en=("Exceptions", "Python exceptions, by name, after which a call is always retried."),
+                    en=("Exceptions", "Python exceptions, by name, after which to always retry a call."),
                     zh=("重试的异常", "遇到这些 Python 异常（按名称）时总是重试。"),
                 ),
                 "non_retry_exception_types": Field(
                     en=(
                         "Final exceptions",
-                        "Python exceptions, by name, after which a call is never retried.",
+                        "Python exceptions, by name, after which never to retry a call.",
                     ),
                     zh=("不重试的异常", "遇到这些 Python 异常（按名称）时从不重试。"),
                 ),
@@ -140,7 +140,7 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
             name="memory_use",
             en=(
                 "Use of a memory",
-                "A memory that the agent reads before the model is called, and writes afterwards.",
+                "A memory that the agent reads before each model call and writes afterwards.",
             ),
             zh=("记忆的使用", "智能体在调用模型之前读取、完成之后写入的记忆。"),
             short=(Short(kind=str, key="name", en=name.en, zh=name.zh, widget="memory"),),
@@ -150,20 +150,20 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
                     en=("Read", "Whether the agent reads it."), zh=("读取", "智能体是否读取此记忆。")
                 ),
                 "write": Field(
-                    en=("Write", "Whether the answer of the agent is added to it."),
+                    en=("Write", "Whether to add the answer of the agent to it."),
                     zh=("写入", "智能体的答案是否写入此记忆。"),
                 ),
                 "top_k": Field(
-                    en=("Most entries", "How many entries are read at most."),
+                    en=("Most entries", "The maximum number of entries to read."),
                     zh=("读取条数", "最多读取的记录条数。"),
                     unit="entries",
                 ),
                 "similarity_threshold": Field(
-                    en=("Least similarity", "Entries below this similarity are not read; -1 reads all."),
+                    en=("Least similarity", "The minimum similarity of entries to read; -1 reads all."),
                     zh=("最低相似度", "相似度低于此值的记录不读取；-1 表示全部读取。"),
                 ),
                 "retrieve_stage": Field(
-                    en=("Stages", "Before which calls of the model it is read; before all if not set."),
+                    en=("Stages", "The model calls before which the agent reads it; all if not set."),
                     zh=("读取阶段", "在模型的哪些调用之前读取；不填则为全部。"),
                     choices={
                         "pre_gen_thinking": ("Thinking before (no effect)", "回答前思考（无效）"),
@@ -194,7 +194,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="reflection",
-            en=("Reflection", "The model looks at its own answer again."),
+            en=("Reflection", "The model reviews its own answer."),
             zh=("反思", "模型再次审视自己的答案。"),
             fields={
                 "reflection_prompt": Field(
@@ -218,17 +218,17 @@ class Thinking(Struct, frozen=True, omit_defaults=True):
             name="thinking",
             en=(
                 "Thinking",
-                "A second call of the model that looks at the first answer; its reply is the answer.",
+                "A second model call that reviews the first answer; its reply replaces the answer.",
             ),
             zh=("思考", "再次调用模型审视第一个答案，以其回复作为最终答案。"),
             fields={
                 "type": Field(
-                    en=("Type", "What kind of second call it is."),
+                    en=("Type", "The kind of second call."),
                     zh=("类型", "再次调用的方式。"),
                     choices={"reflection": ("Reflection", "反思")},
                 ),
                 "config": Field(
-                    en=("Settings", "What the type needs to know."), zh=("设置", "该类型所需的设置。")
+                    en=("Settings", "The settings of the type."), zh=("设置", "该类型所需的设置。")
                 ),
             },
         )
@@ -254,7 +254,8 @@ class DynamicTools(Struct, frozen=True, omit_defaults=True):
                 "description_template": Field(
                     en=(
                         "Template",
-                        "How each is described: `{toolName}` and `{toolDescription}` stand for the two.",
+                        "The description of each tool. Roundel replaces `{toolName}` and "
+                        "`{toolDescription}`.",
                     ),
                     zh=(
                         "模板",
@@ -281,13 +282,13 @@ class Approval(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="approval",
-            en=("Approval", "Which tools a person must allow: all, none, or those that are named."),
+            en=("Approval", "Which tools need approval by a person: all, none, or the listed tools."),
             zh=("审批", "哪些工具须经人工批准：全部、无，或指定的工具。"),
             complete=True,
             short=(
                 Short(
                     kind=Literal["always", "never"],
-                    en=("All or none", "Whether every call of a tool needs approval."),
+                    en=("All or none", "Whether every tool call needs approval."),
                     zh=("全部或无", "是否每次工具调用都须批准。"),
                     choices={"always": ("Always", "总是"), "never": ("Never", "从不")},
                 ),
@@ -362,7 +363,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "prompt": Field(
                     en=(
                         "Prompt",
-                        "Added behind the input as one more message. It may contain expressions, in `{{ }}`.",
+                        "Appended to the input as another message. It may contain expressions in `{{ }}`.",
                     ),
                     zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
                     widget="textarea",
@@ -392,8 +393,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "input_mode": Field(
                     en=(
                         "Input",
-                        "Whether the model gets the input as messages, or as one text with a heading for "
-                        "each part.",
+                        "Whether the model receives the input as messages, or as one text with a heading "
+                        "for each part.",
                     ),
                     zh=("输入方式", "模型以多条消息的形式接收输入，还是接收一段文本，其中每部分标明来源。"),
                     choices={"messages": ("As messages", "多条消息"), "prompt": ("As one text", "一段文本")},
@@ -405,7 +406,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="workflow-files.md#models",
                 ),
                 "model": Field(
-                    en=("Model", "A model as `provider:name`, in place of a profile."),
+                    en=("Model", "A model as `provider:name`, instead of a profile."),
                     zh=("模型", "直接指定模型，写作 `provider:name`，取代模型配置。"),
                     see="agents.md#model-selection",
                 ),
@@ -416,7 +417,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="agents.md#parameters",
                 ),
                 "parameters": Field(
-                    en=("More parameters", "Another name for `params`. Both may be given; this one wins."),
+                    en=(
+                        "More parameters",
+                        "Another name for `params`. If both are set, this one takes precedence.",
+                    ),
                     zh=("更多参数", "`params` 的另一个名称；两者同时填写时以此为准。"),
                 ),
                 "stream": Field(
@@ -427,18 +431,18 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "retry": Field(
                     en=(
                         "Retry of calls",
-                        "When a failed call of the model is retried. The node has a retry of its own.",
+                        "When to retry a failed model call. The node also has its own `retry`.",
                     ),
                     zh=("调用重试", "模型调用失败后何时重试。节点本身另有重试设置。"),
                     see="agents.md#retries-and-fallback",
                 ),
                 "fallback": Field(
-                    en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
+                    en=("Fallback", "Other profiles to try, in this order, if the model does not answer."),
                     zh=("备用模型", "模型没有响应时依次尝试的其他模型配置。"),
                     widget="model",
                 ),
                 "on_error": Field(
-                    en=("On failure", "What happens when no model answers."),
+                    en=("On failure", "What happens if no model answers."),
                     zh=("失败时", "没有模型作答时如何处理。"),
                     choices={
                         "fail": ("The node fails", "节点失败"),
@@ -448,8 +452,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "cache": Field(
                     en=(
                         "Cache",
-                        "Whether the same request gets the same answer again; as the profile says if not "
-                        "set.",
+                        "Whether to reuse the stored answer for an identical request. If not set, the "
+                        "profile decides.",
                     ),
                     zh=("缓存", "相同的请求是否使用之前的答案；不填则按模型配置。"),
                     see="agents.md#response-cache",
@@ -462,13 +466,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "max_repairs": Field(
                     en=(
                         "Repairs",
-                        "How often the model is asked again for an answer that does not fit the schema.",
+                        "How often to ask the model again if its answer does not fit the schema.",
                     ),
                     zh=("修正次数", "答案不符合结构时重新请求的次数。"),
                     unit="attempts",
                 ),
                 "thinking": Field(
-                    en=("Thinking", "A second call that looks at the first answer."),
+                    en=("Thinking", "A second call that reviews the first answer."),
                     zh=("思考", "再次调用模型审视第一个答案。"),
                     see="agents.md#reflection",
                 ),
@@ -488,26 +492,26 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="tools.md#dynamic-tools",
                 ),
                 "tooling": Field(
-                    en=("Own tools", "Tools that are declared here, and not under `tools`."),
+                    en=("Own tools", "Tools that are declared here instead of under `tools`."),
                     zh=("自带工具", "在此处而非 `tools` 中声明的工具。"),
                     see="tools.md#compatibility-tooling",
                 ),
                 "max_tool_calls": Field(
                     en=(
                         "Rounds of tools",
-                        "How many times in a row the model may ask for tools; 0 or more. 10 if not set.",
+                        "The maximum number of tool rounds, 0 or more. The default is 10.",
                     ),
                     zh=("工具轮次", "模型连续请求工具的最多次数，须为 0 或更大。不填则为 10。"),
                     unit="rounds",
                     see="tools.md#rounds-and-their-limit",
                 ),
                 "max_calls_per_round": Field(
-                    en=("Calls per round", "How many calls of tools one reply may ask for."),
+                    en=("Calls per round", "The maximum number of tool calls in one reply."),
                     zh=("每轮调用数", "一次回复中最多请求的工具调用数。"),
                     unit="calls",
                 ),
                 "on_limit": Field(
-                    en=("At the limit", "What happens after the last round of tools."),
+                    en=("At the limit", "What happens after the last tool round."),
                     zh=("达到上限时", "最后一轮工具调用之后如何处理。"),
                     choices={
                         "answer": ("The model answers without tools", "模型不用工具作答"),
@@ -516,15 +520,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     },
                 ),
                 "approval": Field(
-                    en=("Approval", "Which calls of tools a person must allow."),
+                    en=("Approval", "Which tool calls a person must approve."),
                     zh=("审批", "哪些工具调用须经人工批准。"),
                     see="tools.md#approval",
                 ),
                 "approval_timeout": Field(
                     en=(
                         "Time to approve",
-                        "How long a person has to allow a call: seconds, or a text such as `30m`, `2h` or "
-                        "`3d`. After it, the call is rejected.",
+                        "How long a person has to approve a call: seconds, or a text such as `30m`, `2h` "
+                        "or `3d`. After that, Roundel rejects the call.",
                     ),
                     zh=(
                         "审批期限",
@@ -535,12 +539,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="tools.md#approval",
                 ),
                 "memories": Field(
-                    en=("Memories", "What the agent reads and writes of memory."),
+                    en=("Memories", "The memories that the agent reads and writes."),
                     zh=("记忆", "智能体读写的记忆。"),
                     see="memory.md#agent-configuration",
                 ),
                 "skills": Field(
-                    en=("Skills", "No effect in this version, with a warning."),
+                    en=("Skills", "Has no effect in this version and causes a warning."),
                     zh=("技能", "在当前版本中无效，并给出警告。"),
                 ),
             },

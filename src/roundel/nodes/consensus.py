@@ -396,7 +396,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
             zh=("共识", "参与者何时算作达成一致。"),
             fields={
                 "method": Field(
-                    en=("Method", "How agreement is found."),
+                    en=("Method", "How to determine agreement."),
                     zh=("判定方式", "如何判定是否一致。"),
                     choices={
                         "phrase": ("By phrases", "按措辞"),
@@ -415,12 +415,12 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
                 "quorum": Field(
                     en=(
                         "Quorum",
-                        "By votes: which share of the votes must approve. Two of three are less than 0.67.",
+                        "By votes: the share of votes that must approve. Two of three are less than 0.67.",
                     ),
                     zh=("通过比例", "按投票判定时：赞成票须达到的比例。三分之二小于 0.67。"),
                 ),
                 "stable_for": Field(
-                    en=("Stable for", "For how many rounds in a row there must be consensus."),
+                    en=("Stable for", "The number of consecutive rounds that must have consensus."),
                     zh=("持续轮次", "须连续多少轮达成共识。"),
                     unit="rounds",
                 ),
@@ -429,7 +429,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
                     zh=("裁判", "由裁判判定时：作出判定的节点。`loop` 不能使用裁判。"),
                 ),
                 "question": Field(
-                    en=("Question", "By a judge: the question for it."),
+                    en=("Question", "By a judge: the question for the judge."),
                     zh=("问题", "由裁判判定时：向裁判提出的问题。"),
                     widget="textarea",
                 ),

@@ -225,7 +225,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "participants": Field(
                     en=(
                         "Participants",
-                        "The nodes that take part, each with an id of its own; two at least.",
+                        "The participating nodes, each with a unique id; at least two.",
                     ),
                     zh=("参与者", "参与的节点，各有自己的 id，至少两个。"),
                     required=True,
@@ -233,9 +233,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "agent_pairs": Field(
                     en=(
                         "Pairs",
-                        "Who answers whom, in the order of a round: `[[Ada, Bo], [Bo, Ada]]`. If not set, "
-                        "each "
-                        "participant answers the one before.",
+                        "Who answers whom, in the order of a round: `[[Ada, Bo], [Bo, Ada]]`. If not "
+                        "set, each participant answers the previous one.",
                     ),
                     zh=(
                         "配对",
@@ -243,12 +242,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     ),
                 ),
                 "max_rounds": Field(
-                    en=("Rounds", "How many rounds there are at most."),
+                    en=("Rounds", "The maximum number of rounds."),
                     zh=("最多轮次", "辩论最多进行的轮次。"),
                     unit="rounds",
                 ),
                 "exit_condition": Field(
-                    en=("Exit condition", "Whether consensus ends the debate too, before the last round."),
+                    en=("Exit condition", "Whether consensus also ends the debate before the last round."),
                     zh=("退出条件", "达成共识时是否也提前结束辩论。"),
                     choices={
                         "max_rounds": ("Rounds alone", "仅按轮次"),
@@ -403,7 +402,7 @@ EXAMPLE = """
 NODE = NodeType(
     "debate",
     Config,
-    "Lets participants answer each other, for some rounds or until they agree.",
+    "Lets participants answer each other for a number of rounds or until they agree.",
     prepare_composite,
     title="Debate",
     zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),

@@ -37,7 +37,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "description": Field(
                     en=(
                         "Question",
-                        "The question that the person sees, with the messages of the node's queue.",
+                        "The question that the person sees, together with the messages in the node's queue.",
                     ),
                     zh=("问题", "向人显示的问题，与节点队列中的消息一同展示。"),
                     widget="textarea",
@@ -55,8 +55,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "default": Field(
                     en=(
                         "Default answer",
-                        "The answer if there is none in time: a text, or a mapping that becomes the `data` "
-                        "of the answer.",
+                        "The answer if no one answers in time: a text, or a mapping that becomes the "
+                        "`data` of the answer.",
                     ),
                     zh=("默认答复", "逾期未答复时采用的答复：一段文本，或作为答复 `data` 的映射。"),
                     kind=str | dict[str, Any],

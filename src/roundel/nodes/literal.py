@@ -30,7 +30,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     widget="textarea",
                 ),
                 "role": Field(
-                    en=("Role", "The role of its message, which edges leave as it is."),
+                    en=("Role", "The role of its message, which edges do not change."),
                     zh=("角色", "消息的角色，经过边时保持不变。"),
                     choices={"user": ("User", "用户"), "assistant": ("Assistant", "助手")},
                 ),
@@ -59,7 +59,7 @@ EXAMPLE = """
 NODE = NodeType(
     "literal",
     Config,
-    "Sends the same message each time it runs, whatever is in its queue.",
+    "Sends the same message each time it runs, regardless of its queue.",
     prepare,
     title="Literal",
     zh=("固定文本", "每次运行都输出同一条消息，与队列内容无关。"),

@@ -203,12 +203,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             fields={
                 "max_rounds": Field(
-                    en=("Rounds", "How many rounds there are at most."),
+                    en=("Rounds", "The maximum number of rounds."),
                     zh=("最多轮次", "循环最多执行的轮次。"),
                     unit="rounds",
                 ),
                 "exit_on_score": Field(
-                    en=("Score to reach", "The loop ends once a score reaches this. 0 or less turns it off."),
+                    en=(
+                        "Score to reach",
+                        "The loop ends when the score reaches this value. 0 or less turns this off.",
+                    ),
                     zh=("达标分数", "得分达到此值时结束循环；0 或更小表示关闭。"),
                 ),
                 "score": Field(
@@ -226,12 +229,19 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="loop.md#score-extraction",
                 ),
                 "patience": Field(
-                    en=("Patience", "After this many rounds in a row without a gain the loop ends."),
+                    en=(
+                        "Patience",
+                        "The loop ends after this many consecutive rounds without an improvement.",
+                    ),
                     zh=("耐心轮次", "连续多少轮没有提升时结束循环。"),
                     unit="rounds",
                 ),
                 "min_delta": Field(
-                    en=("Least gain", "By how much a score must exceed the last gain to count as one."),
+                    en=(
+                        "Least gain",
+                        "How much higher than at the last improvement a score must be to "
+                        "count as an improvement.",
+                    ),
                     zh=("最小提升", "得分须比上一次提升高出多少，才算作提升。"),
                 ),
                 "keep": Field(
@@ -252,11 +262,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="loop.md#output-fields",
                 ),
                 "regression": Field(
-                    en=("Regression", "A score that falls by more than this is reported by an event."),
+                    en=("Regression", "If the score falls by more than this, Roundel emits an event."),
                     zh=("退步阈值", "得分下降超过此值时发出事件。"),
                 ),
                 "exit_condition": Field(
-                    en=("Exit condition", "Whether consensus ends the loop too, before the last round."),
+                    en=("Exit condition", "Whether consensus also ends the loop before the last round."),
                     zh=("退出条件", "达成共识时是否也提前结束循环。"),
                     choices={
                         "max_rounds": ("Rounds alone", "仅按轮次"),
@@ -269,7 +279,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="debate.md#consensus",
                 ),
                 "debug": Field(
-                    en=("Debug", "Every run pauses before this node, in each round."),
+                    en=("Debug", "Whether every run pauses before this node in each round."),
                     zh=("调试", "每一轮中，运行都会在此节点之前暂停。"),
                     see="debugging.md#breakpoints",
                 ),

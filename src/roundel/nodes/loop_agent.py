@@ -189,8 +189,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "strategy": Field(
                     en=(
                         "Strategy",
-                        "How many rounds there are: a number, until a condition is met, one for each "
-                        "element, or your own code.",
+                        "What determines the number of rounds: a count, a condition, a list, or your own "
+                        "code.",
                     ),
                     zh=("策略", "执行多少轮：固定次数、直到条件成立、对每个元素一轮，或由自己的代码决定。"),
                     required=True,
@@ -309,7 +309,7 @@ EXAMPLE = """
 NODE = NodeType(
     "loop_agent",
     Config,
-    "Repeats one node or graph: a number of times, until a condition is met, or for each element of a list.",
+    "Repeats one node or graph: a number of times, until a condition is true, or for each element of a list.",
     prepare,
     title="Loop agent",
     zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),

@@ -40,8 +40,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "Counts from 0 again after its message. If not, it emits the message at every later "
-                        "trigger too.",
+                        "Whether the count restarts from 0 after the message. If not, every later "
+                        "trigger emits the message again.",
                     ),
                     zh=("重新计数", "输出消息之后从 0 重新计数；否则之后每次触发都会输出。"),
                 ),
@@ -52,7 +52,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "scope": Field(
                     en=(
                         "Scope",
-                        "Whether the count continues when the loop is entered again, or starts at 0.",
+                        "Whether the count continues or restarts from 0 when the loop is entered again.",
                     ),
                     zh=("计数范围", "再次进入循环时，是继续累计还是从 0 开始。"),
                     choices={

@@ -36,7 +36,7 @@ class Predicate(Struct, frozen=True, omit_defaults=True):
             name="predicate",
             en=(
                 "Expression or function",
-                "A CEL expression, or a Python function that gets the messages so far.",
+                "A CEL expression, or a Python function that receives the messages so far.",
             ),
             zh=("表达式或函数", "CEL 表达式，或接收此前全部消息的 Python 函数。"),
             complete=True,
@@ -65,7 +65,7 @@ class Predicate(Struct, frozen=True, omit_defaults=True):
                 "function": Field(
                     en=(
                         "Function",
-                        "A Python function that gets the messages so far: a registered name, or "
+                        "A Python function that receives the messages so far: a registered name, or "
                         "`module:function`.",
                     ),
                     zh=("函数", "接收此前全部消息的 Python 函数：已注册的名称，或 `module:function`。"),
@@ -120,7 +120,7 @@ class CountStrategy(Struct, frozen=True, omit_defaults=True):
             zh=("固定次数", "执行固定的轮次。"),
             fields={
                 "max": Field(
-                    en=("Rounds", "How many rounds; none for 0 or less."),
+                    en=("Rounds", "The number of rounds; none for 0 or less."),
                     zh=("轮次", "执行的轮次；0 或更小则不执行。"),
                     unit="rounds",
                 ),
@@ -139,15 +139,15 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="condition_strategy",
-            en=("Until", "Rounds until a condition is met, which is tested before each round."),
+            en=("Until", "Rounds until a condition is true. Roundel evaluates it before each round."),
             zh=("直到条件成立", "每轮之前检查条件，直到条件成立。"),
             fields={
                 "until": Field(
                     en=(
                         "Until",
-                        "When to end: a CEL expression over `text` (the last message), `data`, `messages` "
-                        "(all texts so "
-                        "far) and `round` (how many there were), or a Python function.",
+                        "When to end: a CEL expression over `text` (the last message), `data`, "
+                        "`messages` (all texts so far) and `round` (the number of finished rounds), or a "
+                        "Python function.",
                     ),
                     zh=(
                         "结束条件",
@@ -159,12 +159,12 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
                     see="workflow-files.md#expressions",
                 ),
                 "max": Field(
-                    en=("Rounds", "How many rounds there are at most."),
+                    en=("Rounds", "The maximum number of rounds."),
                     zh=("最多轮次", "最多执行的轮次。"),
                     unit="rounds",
                 ),
                 "on_limit": Field(
-                    en=("At the limit", "What happens after the last round if the condition is not met."),
+                    en=("At the limit", "What happens after the last round if the condition is not true."),
                     zh=("达到上限时", "最后一轮之后条件仍不成立时如何处理。"),
                     choices={"finish": ("End the loop", "结束循环"), "suspend": ("Lock the run", "锁定运行")},
                 ),
@@ -196,8 +196,7 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                     en=(
                         "List",
                         "Where the list is: a CEL expression over `text`, `data` and `messages`, or a "
-                        "Python function. If "
-                        "not set, the last message is a JSON array.",
+                        "Python function. If not set, the last message must be a JSON array.",
                     ),
                     zh=(
                         "列表",
@@ -210,13 +209,14 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                 "max": Field(
                     en=(
                         "Most elements",
-                        "How many elements there may be. A longer list locks the run after this many.",
+                        "The maximum number of elements. A longer list locks the run after this many "
+                        "elements.",
                     ),
                     zh=("元素上限", "最多处理的元素数；列表更长时，处理到此数量后锁定运行。"),
                     unit="elements",
                 ),
                 "max_parallel": Field(
-                    en=("In parallel", "How many rounds run at the same time."),
+                    en=("In parallel", "The maximum number of rounds that run at the same time."),
                     zh=("并行数", "同时执行的轮次数。"),
                 ),
                 "on_error": Field(
@@ -231,7 +231,8 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                 "gather": Field(
                     en=(
                         "Gather",
-                        "Whether the output is the list of all results as JSON, or that of the last element.",
+                        "Whether the output is the JSON list of all results, or only the result of the "
+                        "last element.",
                     ),
                     zh=("汇总", "输出是否为全部结果组成的 JSON 列表；否则为最后一个元素的结果。"),
                 ),
@@ -258,7 +259,7 @@ class CustomStrategy(Struct, frozen=True, omit_defaults=True):
                     widget="function",
                 ),
                 "max": Field(
-                    en=("Rounds", "After this many rounds the run is locked."),
+                    en=("Rounds", "The maximum number of rounds. After that, the run is locked."),
                     zh=("最多轮次", "达到此轮次后锁定运行。"),
                     unit="rounds",
                 ),
@@ -294,7 +295,7 @@ class Strategy(Struct, frozen=True):
                 key="mode",
                 config="",
                 forms=Strategy.forms,
-                en=("Mode", "What decides whether another round follows."),
+                en=("Mode", "What decides whether another round starts."),
                 zh=("模式", "由什么决定是否继续下一轮。"),
             ),
         )

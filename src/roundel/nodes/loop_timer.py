@@ -37,7 +37,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "max_duration": Field(
                     en=(
                         "Duration",
-                        "How much time must pass after the first trigger before it emits its message.",
+                        "The time after the first trigger until it emits its message.",
                     ),
                     zh=("时长", "自首次触发起经过多长时间后才输出消息。"),
                     widget="duration",
@@ -54,8 +54,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "After its message, the next trigger starts the clock again. If not, it emits the "
-                        "message at every later trigger too.",
+                        "Whether the next trigger after the message restarts the clock. If not, every "
+                        "later trigger emits the message again.",
                     ),
                     zh=("重新计时", "输出消息之后，下一次触发时重新计时；否则之后每次触发都会输出。"),
                 ),
@@ -66,7 +66,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "passthrough": Field(
                     en=(
                         "Pass through",
-                        "Before the time is up, passes its input on to its targets inside the loop.",
+                        "Whether it forwards its input to its targets inside the loop until the time is up.",
                     ),
                     zh=("直通", "时间未到时，把输入传给循环内的目标节点。"),
                 ),

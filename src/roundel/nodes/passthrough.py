@@ -23,7 +23,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "only_last_message": Field(
                     en=(
                         "Only the last message",
-                        "Passes on the last message of the queue, and not all of them.",
+                        "Whether to forward only the last message in the queue.",
                     ),
                     zh=("仅最后一条", "只传递队列中的最后一条消息，而不是全部。"),
                 ),
@@ -53,7 +53,7 @@ EXAMPLE = """
 NODE = NodeType(
     "passthrough",
     Config,
-    "Passes on the messages of its queue.",
+    "Forwards the messages in its queue.",
     prepare,
     title="Pass-through",
     zh=("直通", "原样传递队列中的消息。"),

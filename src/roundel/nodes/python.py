@@ -192,9 +192,9 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "function": Field(
                     en=(
                         "Function",
-                        "`module:function`: the file `module.py` beside the workflow file, else a module of "
-                        "the import "
-                        "path. If not set, the last message contains the code to run.",
+                        "`module:function`: the file `module.py` beside the workflow file, otherwise a "
+                        "module on the import path. If not set, the last message contains the code to "
+                        "run.",
                     ),
                     zh=(
                         "函数",
@@ -206,7 +206,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "ports": Field(
                     en=(
                         "Ports",
-                        "The ways out that the function chooses from, with `roundel.to(port, value)`.",
+                        "The ports that the function can select with `roundel.to(port, value)`.",
                     ),
                     zh=("端口", "函数可选的出口，由函数通过 `roundel.to(port, value)` 选择。"),
                 ),
@@ -219,11 +219,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     widget="file",
                 ),
                 "args": Field(
-                    en=("Arguments", "For code: arguments behind the name of the file."),
+                    en=("Arguments", "For code: arguments after the file name."),
                     zh=("命令参数", "用于代码：文件名之后的参数。"),
                 ),
                 "env": Field(
-                    en=("Environment", "For code: environment variables, added to those of Roundel."),
+                    en=("Environment", "For code: environment variables, in addition to those of Roundel."),
                     zh=("环境变量", "用于代码：在 Roundel 的环境变量之外附加的变量。"),
                     widget="secret",
                 ),
@@ -234,7 +234,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "encoding": Field(
-                    en=("Encoding", "For code: the encoding of the file and of what it prints."),
+                    en=("Encoding", "For code: the encoding of the file and of its output."),
                     zh=("编码", "用于代码：文件及其输出的编码。"),
                 ),
             },

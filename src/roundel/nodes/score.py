@@ -37,7 +37,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="score",
-            en=("Score", "Where a message has its score: a CEL expression, or a pattern."),
+            en=("Score", "How to find the score of a message: a CEL expression, or a pattern."),
             zh=("得分", "消息的得分在何处：CEL 表达式，或正则表达式。"),
             complete=True,
             short=(
@@ -45,7 +45,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
                     kind=str,
                     en=(
                         "Expression",
-                        "A CEL expression over `text`, `data` and `round` that gives a number.",
+                        "A CEL expression over `text`, `data` and `round` that returns a number.",
                     ),
                     zh=("表达式", "针对 `text`、`data` 和 `round` 的 CEL 表达式，结果为数字。"),
                     widget="expression",

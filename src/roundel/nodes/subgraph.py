@@ -30,15 +30,15 @@ class FromFile(Struct, frozen=True):
     def __describe__() -> Description:
         return Description(
             name="graph_file",
-            en=("Graph file", "A graph in a file of its own."),
+            en=("Graph file", "A graph in a separate file."),
             zh=("图文件", "位于另一个文件中的图。"),
             fields={
                 "path": Field(
                     en=(
                         "Path",
-                        "Looked for beside the file that names it, beside the main file and in the working "
-                        "folder, and "
-                        "in the folder `subgraphs` of each. It must be inside the main file's folder.",
+                        "Roundel looks beside the file that names it, beside the main file, in the "
+                        "working folder, and in the folder `subgraphs` of each. The file must be inside "
+                        "the main file's folder.",
                     ),
                     zh=(
                         "路径",
@@ -67,7 +67,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             variants=Variants(
                 forms=Config.forms,
-                en=("Source", "Where the graph is: in this place, or in a file of its own."),
+                en=("Source", "Where the graph is: inline, or in a separate file."),
                 zh=("来源", "图的位置：就在此处，或在另一个文件中。"),
             ),
         )

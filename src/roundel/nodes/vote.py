@@ -49,15 +49,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             fields={
                 "participants": Field(
-                    en=("Participants", "The nodes that vote, each with an id of its own; one at least."),
+                    en=("Participants", "The nodes that vote, each with a unique id; at least one."),
                     zh=("参与者", "参加投票的节点，各有自己的 id，至少一个。"),
                     required=True,
                 ),
                 "threshold": Field(
                     en=(
                         "Threshold",
-                        "The share of approvals, or of the highest score, that is needed. Two of three are "
-                        "less than 0.67.",
+                        "The required share of approvals, or of the highest score. Two of three are less "
+                        "than 0.67.",
                     ),
                     zh=("通过比例", "赞成票（或得分占满分）须达到的比例。三分之二小于 0.67。"),
                 ),
@@ -70,7 +70,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     },
                 ),
                 "question": Field(
-                    en=("Question", "Put to all participants, as a message behind the input."),
+                    en=("Question", "The question for all participants, as a message after the input."),
                     zh=("问题", "向所有参与者提出的问题，作为一条消息附在输入之后。"),
                     widget="textarea",
                 ),
@@ -175,7 +175,7 @@ EXAMPLE = """
 NODE = NodeType(
     "vote",
     Config,
-    "Lets participants vote at the same time, and takes the port of the result.",
+    "Lets participants vote at the same time, and selects the port by the result.",
     prepare_composite,
     title="Vote",
     zh=("投票", "参与者同时投票，按结果选择出口。"),

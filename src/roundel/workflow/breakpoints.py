@@ -51,7 +51,7 @@ class Breakpoint(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="breakpoint",
-            en=("Breakpoint", "Where a run pauses: before a node, a round, or where a condition holds."),
+            en=("Breakpoint", "Where a run pauses: before a node, at a round, or where a condition is true."),
             zh=("断点", "运行在何处暂停：某个节点之前、某一轮之前，或条件成立之处。"),
             short=(
                 Short(

@@ -140,7 +140,7 @@ class _Catalog:
         selector = Field(en=variants.en, zh=variants.zh, choices=choices, kind=kind, required=True)
         fields = [self._field(variants.key, selector, None, [])]
         if variants.config:
-            text = f"What the {variants.key} needs to know.", "该类型所需的设置。"
+            text = f"The settings of the {variants.key}.", "该类型所需的设置。"
             config = Field(en=("Settings", text[0]), zh=("设置", text[1]), widget="object", kind=Any)
             fields.append(self._field(variants.config, config, None, []))
         return fields

@@ -79,7 +79,7 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
             fields={
                 **pattern_fields(),
                 "on_no_match": Field(
-                    en=("Without a match", "What becomes of a message in which nothing is found."),
+                    en=("Without a match", "What happens to a message without a match."),
                     zh=("无匹配时", "没有匹配到内容时如何处理消息。"),
                     choices={
                         "pass": ("The whole message is one part", "整条消息为一个部分"),
@@ -178,7 +178,7 @@ class SplitVariants:
     def __describe__() -> Description:
         return Description(
             name="split",
-            en=("Split", "How a message is cut into parts."),
+            en=("Split", "How to split a message into parts."),
             zh=("拆分", "如何把消息拆成多个部分。"),
             variants=Variants(forms=SPLITS, en=("Type", "What makes a part."), zh=("类型", "按什么拆分。")),
         )
@@ -186,7 +186,7 @@ class SplitVariants:
 
 def _max_parallel() -> Field:
     return Field(
-        en=("In parallel", "How many parts run at the same time."),
+        en=("In parallel", "The maximum number of parts that run at the same time."),
         zh=("并行数", "同时运行的部分数量。"),
     )
 
@@ -200,7 +200,7 @@ class MapSettings(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="map_settings",
-            en=("Map", "The target runs on each part; its outputs follow in the order of the parts."),
+            en=("Map", "The target runs on each part; its outputs keep the order of the parts."),
             zh=("映射", "目标节点对每个部分各运行一次，输出按部分的顺序排列。"),
             fields={"max_parallel": _max_parallel()},
         )
@@ -226,7 +226,7 @@ class TreeSettings(Struct, frozen=True, omit_defaults=True):
             fields={
                 "max_parallel": _max_parallel(),
                 "group_size": Field(
-                    en=("Group size", "How many messages make a group."),
+                    en=("Group size", "The number of messages in a group."),
                     zh=("每组数量", "多少条消息为一组。"),
                     unit="messages",
                 ),
@@ -259,7 +259,7 @@ class FanOut(Struct, frozen=True, omit_defaults=True):
             ),
             fields={
                 "split": Field(
-                    en=("Split", "How a message is cut into parts; each message is one part if not set."),
+                    en=("Split", "How to split a message into parts; each message is one part if not set."),
                     zh=("拆分", "如何把消息拆成多个部分；不填则每条消息为一个部分。"),
                     kind=SplitVariants,
                 ),

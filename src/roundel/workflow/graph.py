@@ -76,7 +76,7 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
             fields={
                 "name": name,
                 "config": Field(
-                    en=("Settings", "The arguments with which the class is created."),
+                    en=("Settings", "The arguments of the class."),
                     zh=("设置", "创建该类时传入的参数。"),
                 ),
             },
@@ -128,17 +128,16 @@ class Limits(Struct, frozen=True, omit_defaults=True):
             name="limits",
             en=(
                 "Limits",
-                "How much a run, a graph, a loop or a node may use. A limit that is reached locks the run.",
+                "How much a run, a graph, a loop or a node may use. Reaching a limit locks the run.",
             ),
             zh=("限额", "一次运行、一个图、一个循环或一个节点最多可用的资源。达到任一限额后，运行会被锁定。"),
             fields={
                 "rounds": Field(
                     en=(
                         "Rounds",
-                        "How many rounds a free loop may take each time it is entered; 100 if not set. On a "
-                        "node it "
-                        "counts for the loops of its graphs. `loop_agent` and `debate` have limits of their "
-                        "own.",
+                        "The maximum number of rounds of a free loop each time it is entered; 100 if not "
+                        "set. On a node, it applies to the loops of its graphs. `loop_agent` and "
+                        "`debate` have their own limits.",
                     ),
                     zh=(
                         "轮次",
@@ -149,40 +148,40 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                     unit="rounds",
                 ),
                 "steps": Field(
-                    en=("Steps", "How often nodes may run, all of them together."),
+                    en=("Steps", "The maximum number of node runs, for all nodes together."),
                     zh=("步数", "所有节点合计最多运行的次数。"),
                     unit="runs",
                 ),
                 "model_calls": Field(
-                    en=("Model calls", "How many calls of models there may be."),
+                    en=("Model calls", "The maximum number of model calls."),
                     zh=("模型调用", "最多调用模型的次数。"),
                     unit="calls",
                 ),
                 "tool_calls": Field(
-                    en=("Tool calls", "How many calls of tools there may be."),
+                    en=("Tool calls", "The maximum number of tool calls."),
                     zh=("工具调用", "最多调用工具的次数。"),
                     unit="calls",
                 ),
                 "tokens": Field(
-                    en=("Tokens", "How many tokens models may read and write."),
+                    en=("Tokens", "The maximum number of tokens that models read and write."),
                     zh=("Token 预算", "模型读取与生成的 token 总数上限。"),
                     unit="tokens",
                 ),
                 "input_tokens": Field(
-                    en=("Input tokens", "How many tokens models may read."),
+                    en=("Input tokens", "The maximum number of tokens that models read."),
                     zh=("输入 token 预算", "模型读取的 token 总数上限。"),
                     unit="tokens",
                 ),
                 "output_tokens": Field(
-                    en=("Output tokens", "How many tokens models may write."),
+                    en=("Output tokens", "The maximum number of tokens that models write."),
                     zh=("输出 token 预算", "模型生成的 token 总数上限。"),
                     unit="tokens",
                 ),
                 "tokens_per_call": Field(
                     en=(
                         "Tokens per call",
-                        "How many tokens one call of a model may read and write. A call that turns out "
-                        "larger locks the run, and its result is kept.",
+                        "The maximum number of tokens that one model call reads and writes. If a call "
+                        "turns out to be larger, Roundel keeps its result and locks the run.",
                     ),
                     zh=(
                         "单次调用 token",
@@ -191,13 +190,13 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                     unit="tokens",
                 ),
                 "cost_usd": Field(
-                    en=("Cost", "What the calls of models may cost."),
+                    en=("Cost", "The maximum cost of model calls."),
                     zh=("费用预算", "模型调用的费用上限。"),
                     widget="money",
                     unit="usd",
                 ),
                 "seconds": Field(
-                    en=("Time", "How long nodes may work. The time spent waiting for people does not count."),
+                    en=("Time", "The maximum working time. Waiting for people does not count."),
                     zh=("时间预算", "节点工作的总时长上限，等待人工答复的时间不计入。"),
                     widget="duration",
                     unit="seconds",
@@ -205,8 +204,9 @@ class Limits(Struct, frozen=True, omit_defaults=True):
                 "unpriced": Field(
                     en=(
                         "Unknown prices",
-                        "Whether a call of a model without a known price locks the run, if `cost_usd` limits "
-                        "it. If not set: as around this place, else `lock`.",
+                        "Whether a call of a model without a known price locks the run if `cost_usd` "
+                        "applies to it. If not set, the setting of the enclosing loop, graph or node "
+                        "applies, otherwise `lock`.",
                     ),
                     zh=(
                         "未知价格",
@@ -245,25 +245,25 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="retry",
-            en=("Retry", "How often a node that failed runs again, and how long to wait in between."),
+            en=("Retry", "How often a failed node runs again, and how long to wait in between."),
             zh=("重试", "节点失败后重新运行的次数，以及两次之间的等待时间。"),
             fields={
                 "max_attempts": Field(
-                    en=("Attempts", "How often the node is tried in all, the first time included."),
+                    en=("Attempts", "The total number of attempts, including the first."),
                     zh=("尝试次数", "节点总共尝试的次数，包括第一次。"),
                     unit="attempts",
                 ),
                 "min_wait_seconds": Field(
                     en=(
                         "Shortest wait",
-                        "The wait after the first failure. It doubles with each further failure.",
+                        "The wait after the first failure. It doubles after each further failure.",
                     ),
                     zh=("最短等待", "第一次失败后的等待时间，之后每失败一次加倍。"),
                     widget="duration",
                     unit="seconds",
                 ),
                 "max_wait_seconds": Field(
-                    en=("Longest wait", "The wait never grows beyond this."),
+                    en=("Longest wait", "The maximum wait."),
                     zh=("最长等待", "等待时间不会超过此值。"),
                     widget="duration",
                     unit="seconds",
@@ -293,19 +293,22 @@ class LoopSettings(Struct, frozen=True, omit_defaults=True):
             zh=("循环", "图中单个循环的设置，以循环入口节点的 id 命名。"),
             fields={
                 "max_rounds": Field(
-                    en=("Rounds", "How many rounds this loop may take, in place of `rounds` under `limits`."),
+                    en=(
+                        "Rounds",
+                        "The maximum number of rounds of this loop, instead of `rounds` under `limits`.",
+                    ),
                     zh=("最多轮次", "此循环最多执行的轮次，取代 `limits` 中的 `rounds`。"),
                     unit="rounds",
                 ),
                 "limits": Field(
-                    en=("Limits", "How much may be used by what runs in this loop, over all its entries."),
+                    en=("Limits", "How much this loop may use, over all its entries."),
                     zh=("限额", "此循环内的全部运行（含多次进入）合计可用的资源。"),
                     see="limits.md",
                 ),
                 "breaker": Field(
                     en=(
                         "Breaker",
-                        "Dead-loop detection for this loop, also if it is a loop agent or a debate.",
+                        "Dead-loop detection for this loop, including loop agents and debates.",
                     ),
                     zh=("熔断器", "针对此循环的死循环检测，对循环智能体和辩论同样有效。"),
                     see="limits.md#the-breaker",
@@ -364,8 +367,8 @@ class Edge(Struct, frozen=True, omit_defaults=True):
                 "port": Field(
                     en=(
                         "Port",
-                        "Take only messages that leave the source by this port. If not set, all messages "
-                        "except failures, timeouts and exits.",
+                        "Carry only messages that leave the source through this port. If not set, all "
+                        "messages except failures, timeouts and exits.",
                     ),
                     zh=(
                         "端口",
@@ -384,7 +387,7 @@ class Edge(Struct, frozen=True, omit_defaults=True):
                     zh=("触发", "此边上的消息是否使目标节点运行。"),
                 ),
                 "process": Field(
-                    en=("Processor", "Changes the message on its way, or drops it."),
+                    en=("Processor", "Changes or drops the message on its way."),
                     zh=("处理器", "在传递途中修改或丢弃消息。"),
                     see="workflow-files.md#processors",
                 ),
@@ -410,12 +413,15 @@ class Edge(Struct, frozen=True, omit_defaults=True):
                 "clear_context": Field(
                     en=(
                         "Clear the queue",
-                        "First removes all messages from the target's queue that are not kept.",
+                        "Before delivery, removes all messages that are not kept from the target's queue.",
                     ),
                     zh=("清空队列", "先清除目标节点队列中所有未保留的消息。"),
                 ),
                 "clear_kept_context": Field(
-                    en=("Clear kept messages", "First removes the kept messages from the target's queue."),
+                    en=(
+                        "Clear kept messages",
+                        "Before delivery, removes the kept messages from the target's queue.",
+                    ),
                     zh=("清除保留的消息", "先清除目标节点队列中已保留的消息。"),
                 ),
                 "description": Field(
@@ -459,11 +465,11 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="node",
-            en=("Node", "What every node has, whatever its type."),
+            en=("Node", "The keys of every node."),
             zh=("节点", "所有类型的节点共有的设置。"),
             fields={
                 "id": Field(
-                    en=("Id", "The name of the node, in any script. Each node of a graph has its own."),
+                    en=("Id", "The unique name of the node in its graph, in any writing system."),
                     zh=("标识", "节点的名称，可用任何文字；同一个图中不可重复。"),
                 ),
                 "type": Field(
@@ -473,7 +479,7 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                     see="nodes.md",
                 ),
                 "config": Field(
-                    en=("Settings", "What the type of the node needs to know."),
+                    en=("Settings", "The settings of the node type."),
                     zh=("设置", "该节点类型所需的设置。"),
                     widget="object",
                     see="nodes.md",
@@ -499,20 +505,24 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                     see="running.md#context-window",
                 ),
                 "limits": Field(
-                    en=("Limits", "How much this node may use, with all that runs inside it."),
+                    en=("Limits", "How much this node may use, including everything that runs inside it."),
                     zh=("限额", "此节点及其内部运行的全部内容可用的资源。"),
                     see="limits.md",
                 ),
                 "retry": Field(
                     en=(
                         "Retry",
-                        "How often the node runs again after a failure. Not for people and subgraphs.",
+                        "How often the node runs again after a failure. Not available for people and "
+                        "subgraphs.",
                     ),
                     zh=("重试", "节点失败后重新运行的次数。对人工节点和子图无效。"),
                     see="workflow-files.md#retry",
                 ),
                 "timeout": Field(
-                    en=("Time limit", "How long one attempt may take. Not for people and subgraphs."),
+                    en=(
+                        "Time limit",
+                        "How long one attempt may take. Not available for people and subgraphs.",
+                    ),
                     zh=("时间限制", "单次尝试最长可用的时间。对人工节点和子图无效。"),
                     widget="duration",
                     unit="seconds",
@@ -524,8 +534,8 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                 "position": Field(
                     en=(
                         "Position",
-                        "Where drawings show the node, as `[x, y]`; the layout decides if not set. The "
-                        "editor writes it when a node is moved.",
+                        "The position of the node in drawings, as `[x, y]`; automatic if not set. The "
+                        "editor sets it when you move a node.",
                     ),
                     zh=(
                         "位置",
@@ -533,11 +543,11 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                     ),
                 ),
                 "input": Field(
-                    en=("Input", "No effect in this version, with a warning."),
+                    en=("Input", "Has no effect in this version and causes a warning."),
                     zh=("输入", "在当前版本中无效，并给出警告。"),
                 ),
                 "output": Field(
-                    en=("Output", "No effect in this version, with a warning."),
+                    en=("Output", "Has no effect in this version and causes a warning."),
                     zh=("输出", "在当前版本中无效，并给出警告。"),
                 ),
             },
@@ -640,7 +650,7 @@ def _get_config(at: Located) -> Located:
 
 
 OnFailure = Literal["finish", "cancel"]
-"""What happens to calls in flight when a node fails and nothing handles it."""
+"What happens to calls in flight when a node fails and no node handles the failure."
 
 
 class GraphSettings(Struct, frozen=True, omit_defaults=True):
@@ -687,16 +697,16 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     see="workflow-files.md#edges",
                 ),
                 "start": Field(
-                    en=("Start", "The nodes that get the input. Required, except with majority voting."),
+                    en=("Start", "The nodes that receive the input. Required, except with majority voting."),
                     zh=("起始节点", "接收输入的节点。除多数表决外必填。"),
                     widget="node",
                 ),
                 "end": Field(
                     en=(
                         "End",
-                        "The nodes whose output may be the result; the first one that has output gives it. "
-                        "If not set: "
-                        "the nodes that no edge leaves, in the order of the file.",
+                        "The nodes whose output can be the result. The result is the output of the first "
+                        "one that has output. If not set: the nodes without outgoing edges, in the order "
+                        "of the file.",
                     ),
                     zh=(
                         "结束节点",
@@ -721,10 +731,9 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                 "is_majority_voting": Field(
                     en=(
                         "Majority voting",
-                        "Every node gets the input, and the most common answer is the result. Edges, start "
-                        "and end do "
-                        "not count. Answers are compared as trimmed text; of equally common ones the first "
-                        "node's wins.",
+                        "Every node receives the input, and the most common answer is the result. Edges, "
+                        "start and end have no effect. Roundel compares answers as trimmed text; in a "
+                        "tie, the answer of the first node wins.",
                     ),
                     zh=(
                         "多数表决",
@@ -739,14 +748,15 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     see="limits.md",
                 ),
                 "loops": Field(
-                    en=("Loops", "Settings of single loops, by the ids of their entry nodes."),
+                    en=("Loops", "Settings of individual loops, by the ids of their entry nodes."),
                     zh=("循环", "各个循环的设置，以入口节点的 id 为键。"),
                     see="workflow-files.md#loops",
                 ),
                 "breaker": Field(
                     en=(
                         "Breaker",
-                        "When a run is locked because it makes no progress; in place of that of the file.",
+                        "When a run is locked because it makes no progress, instead of the setting of "
+                        "the file.",
                     ),
                     zh=("熔断器", "运行没有进展时何时锁定；取代文件级的设置。"),
                     see="limits.md#the-breaker",
@@ -754,7 +764,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                 "on_failure": Field(
                     en=(
                         "On failure",
-                        "What happens to calls in flight when a node fails and nothing handles it.",
+                        "What happens to calls in flight when a node fails and no node handles the failure.",
                     ),
                     zh=("失败时", "某节点失败且无人处理时，如何对待进行中的调用。"),
                     choices={
@@ -771,7 +781,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                 "memory": Field(
                     en=(
                         "Memories",
-                        "Memories that the agents of this graph may name. Their names must differ.",
+                        "Memories that the agents of this graph can use. Their names must be unique.",
                     ),
                     zh=("记忆", "此图中的智能体可以引用的记忆，名称不可重复。"),
                     see="memory.md#memories-of-a-graph",
@@ -779,9 +789,8 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                 "log_level": Field(
                     en=(
                         "Log level",
-                        "From which level on the events of a run go to Python's logger `roundel`, if a "
-                        "program has set "
-                        "one up.",
+                        "The minimum level of events that go to Python's logger `roundel`, if a program "
+                        "has configured it.",
                     ),
                     zh=(
                         "日志级别",
@@ -796,7 +805,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     },
                 ),
                 "organization": Field(
-                    en=("Organization", "Read for compatibility, without effect."),
+                    en=("Organization", "Accepted for compatibility; has no effect."),
                     zh=("组织", "仅为兼容而读取，没有作用。"),
                 ),
                 "context": Field(
@@ -808,11 +817,11 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
                     see="agents.md#context",
                 ),
                 "args": Field(
-                    en=("Arguments", "Read for compatibility, without effect."),
+                    en=("Arguments", "Accepted for compatibility; has no effect."),
                     zh=("参数", "仅为兼容而读取，没有作用。"),
                 ),
                 "vars": Field(
-                    en=("Variables", "An error here: variables belong at the top of the file."),
+                    en=("Variables", "An error here. Variables belong at the top level of the file."),
                     zh=("变量", "写在这里会报错：变量应放在文件顶层。"),
                 ),
             },

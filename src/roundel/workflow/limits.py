@@ -71,7 +71,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     """Whether to trip when every speaker of a loop repeats itself, and nothing else in the loop makes
     progress."""
     window: Annotated[int, Meta(ge=2)] = 3
-    """The least number of messages that must be repetitions, in at least two rounds in a row."""
+    "The minimum number of repeated messages, in at least two consecutive rounds."
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
     token_surge: bool = True
@@ -96,21 +96,20 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                 Short(
                     kind=bool,
                     key="enabled",
-                    en=("On or off", "The whole breaker, with the defaults of its settings."),
+                    en=("On or off", "The whole breaker, with its default settings."),
                     zh=("开关", "整个熔断器的开关，其余设置取默认值。"),
                 ),
             ),
             fields={
                 "enabled": Field(
-                    en=("Enabled", "Whether the breaker watches the run at all."),
+                    en=("Enabled", "Whether the breaker is on."),
                     zh=("启用", "熔断器是否监视运行。"),
                 ),
                 "dead_loop": Field(
                     en=(
                         "Dead loops",
-                        "Whether a loop in which every speaker repeats itself locks the run, and the same "
-                        "tool call is "
-                        "not made a third time.",
+                        "Whether a loop in which every speaker repeats itself locks the run. Roundel "
+                        "also does not make the same tool call a third time.",
                     ),
                     zh=(
                         "死循环检测",
@@ -121,8 +120,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                 "window": Field(
                     en=(
                         "Window",
-                        "The least number of messages that must be repetitions, in at least two rounds in a "
-                        "row.",
+                        "The minimum number of repeated messages, in at least two consecutive rounds.",
                     ),
                     zh=("窗口", "至少有多少条消息是重复的才会触发，且须跨越至少连续两轮。"),
                     unit="messages",
@@ -130,32 +128,32 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                 "threshold": Field(
                     en=(
                         "Novelty threshold",
-                        "A message whose novelty is below this is a repetition: 1 is all new, 0 is nothing "
-                        "new.",
+                        "A message with a novelty below this value is a repetition: 1 means entirely "
+                        "new, 0 means nothing new.",
                     ),
                     zh=("新颖度阈值", "新颖度低于此值的消息视为重复：1 表示全新，0 表示毫无新意。"),
                     see="breaker.md#repetitions",
                 ),
                 "token_surge": Field(
-                    en=("Token surge", "Whether far more tokens than the forecast lock the run."),
+                    en=("Token surge", "Whether using far more tokens than the forecast locks the run."),
                     zh=("Token 激增检测", "消耗的 token 远超预估时是否锁定运行。"),
                 ),
                 "factor": Field(
-                    en=("Surge factor", "How many times the estimate may be used before the run is locked."),
+                    en=("Surge factor", "The run is locked when it has used this many times the estimate."),
                     zh=("激增倍数", "消耗达到预估的多少倍时锁定运行。"),
                 ),
                 "timeout": Field(
                     en=(
                         "Time",
-                        "Whether a run that works for too long is locked. Waiting for people does not count.",
+                        "Whether a run that takes too long is locked. Waiting for people does not count.",
                     ),
                     zh=("超时检测", "运行工作过久时是否锁定，等待人工答复的时间不计入。"),
                 ),
                 "seconds": Field(
                     en=(
                         "Longest time",
-                        "How long the run may work. If not set: 600, plus what the timers of the workflow "
-                        "take.",
+                        "The maximum working time. If not set: 600, plus the durations of the timers of "
+                        "the workflow.",
                     ),
                     zh=("最长时间", "运行最多可工作的时间。不填则为 600 秒，外加工作流中计时器所需的时间。"),
                     widget="duration",

@@ -90,11 +90,14 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="workflow",
-            en=("Workflow", "A workflow file: a graph, and what it needs."),
+            en=("Workflow", "A workflow file: a graph and its models, tools and settings."),
             zh=("工作流", "工作流文件：一个图及其所需的内容。"),
             fields={
                 "graph": Field(
-                    en=("Graph", "The nodes and edges. A file that has `nodes` itself needs no `graph`."),
+                    en=(
+                        "Graph",
+                        "The nodes and edges. A file with `nodes` at the top level needs no `graph`.",
+                    ),
                     zh=("图", "节点与边。如果文件顶层直接写有 `nodes`，则不需要 `graph`。"),
                     widget="graph",
                     kind=GraphDefinition,
@@ -102,13 +105,13 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
                     see="workflow-files.md#the-graph",
                 ),
                 "version": Field(
-                    en=("Version", "The version of your workflow. Nothing depends on it."),
+                    en=("Version", "The version of your workflow. Roundel does not use it."),
                     zh=("版本", "工作流的版本，仅供参考。"),
                 ),
                 "vars": Field(
                     en=(
                         "Variables",
-                        "Values by name. `${NAME}` elsewhere in the file is replaced by the value.",
+                        "Values by name. Roundel replaces `${NAME}` elsewhere in the file with the value.",
                     ),
                     zh=("变量", "按名称给出的值，文件其他位置以 `${NAME}` 引用。"),
                     see="workflow-files.md#variables",
@@ -116,18 +119,19 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
                 "models": Field(
                     en=(
                         "Models",
-                        "Model profiles, by names of your own. `default` is for agents that name none.",
+                        "Model profiles, under names that you choose. Agents that name no profile use "
+                        "`default`.",
                     ),
                     zh=("模型", "模型配置，名称自定。未指定模型的智能体使用 `default`。"),
                     see="agents.md",
                 ),
                 "tools": Field(
-                    en=("Tools", "Tools for agents, by names of your own."),
+                    en=("Tools", "Tools for agents, under names that you choose."),
                     zh=("工具", "供智能体使用的工具，名称自定。"),
                     see="tools.md",
                 ),
                 "limits": Field(
-                    en=("Limits", "How much a run may use. The limits of the graph come first."),
+                    en=("Limits", "How much a run may use. The limits of the graph take precedence."),
                     zh=("限额", "一次运行可用的资源；图自身的限额优先。"),
                     see="limits.md",
                 ),
@@ -137,14 +141,18 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
                     see="limits.md#the-breaker",
                 ),
                 "memory": Field(
-                    en=("Memory", "Whose memory runs share. No effect in the file of a subgraph."),
+                    en=(
+                        "Memory",
+                        "The group whose memory runs share. Has no effect in the file of a subgraph.",
+                    ),
                     zh=("记忆", "运行共享哪个分组的记忆。在子图文件中无效。"),
                     see="memory.md",
                 ),
                 "middleware": Field(
                     en=(
                         "Middleware",
-                        "Code around the nodes of a run, in order. No effect in the file of a subgraph.",
+                        "Code that runs around the nodes of a run, in order. Has no effect in the file "
+                        "of a subgraph.",
                     ),
                     zh=("中间件", "围绕节点执行的代码，按顺序生效。在子图文件中无效。"),
                     see="middleware.md",

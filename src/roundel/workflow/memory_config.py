@@ -46,7 +46,7 @@ class MemorySettings(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="memory_settings",
-            en=("Memory", "Whose memory a run shares, and what goes into working memory."),
+            en=("Memory", "The group whose memory a run shares, and what enters working memory."),
             zh=("记忆设置", "运行使用哪个分组的记忆，以及哪些内容进入工作记忆。"),
             fields={
                 "group_id": Field(
@@ -64,12 +64,12 @@ class MemorySettings(Struct, frozen=True, omit_defaults=True):
                     see="memory.md#the-group",
                 ),
                 "newest": Field(
-                    en=("Size", "How many entries working memory keeps."),
+                    en=("Size", "The maximum number of entries in working memory."),
                     zh=("容量", "工作记忆保留的记录条数。"),
                     unit="entries",
                 ),
                 "hours": Field(
-                    en=("Lifetime", "How long an entry of working memory stays."),
+                    en=("Lifetime", "How long working memory keeps an entry."),
                     zh=("保留时间", "工作记忆中每条记录的保留时间。"),
                     widget="duration",
                     unit="hours",
@@ -77,7 +77,7 @@ class MemorySettings(Struct, frozen=True, omit_defaults=True):
                 "confidence": Field(
                     en=(
                         "Confidence",
-                        "How sure a node must be of what goes into working memory, from 0 to 1.",
+                        "The minimum confidence of entries in working memory, from 0 to 1.",
                     ),
                     zh=("置信度", "内容进入工作记忆所需的置信度，从 0 到 1。"),
                     see="memory.md#working-memory",
@@ -109,7 +109,7 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="embedding",
-            en=("Embedding", "The model that turns texts into vectors, to find them by meaning."),
+            en=("Embedding", "The model that turns texts into vectors, for searching by meaning."),
             zh=("向量模型", "把文本转换为向量、从而按语义检索的模型。"),
             fields={
                 "model": Field(en=("Model", "The name of the model."), zh=("模型", "模型的名称。")),
@@ -121,7 +121,7 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
                     zh=("提供商", "模型提供商；`local` 表示本机上的 sentence-transformers 模型。"),
                 ),
                 "base_url": Field(
-                    en=("Address", "Where the model is: any server that speaks the protocol of `openai`."),
+                    en=("Address", "The address of the model: any OpenAI-compatible server."),
                     zh=("地址", "模型的服务地址，可为任何兼容 `openai` 协议的服务器。"),
                     widget="url",
                 ),
@@ -133,8 +133,8 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
                 "params": Field(
                     en=(
                         "Parameters",
-                        "`dimensions` is the size of the vectors. Anything else has no effect, with a "
-                        "warning.",
+                        "`dimensions` is the size of the vectors. Any other parameter has no effect and "
+                        "causes a warning.",
                     ),
                     zh=("参数", "`dimensions` 为向量的维数；其他参数无效，并给出警告。"),
                 ),
@@ -160,9 +160,8 @@ def _path_fields() -> dict[str, Field]:
         "memory_path": Field(
             en=(
                 "Path",
-                "Memories of the same path are one memory, in the whole store. A JSON file at this "
-                "path is read "
-                "too. `auto` counts as not set.",
+                "Memories with the same path are one memory in the whole store. Roundel also reads a "
+                "JSON file at this path. `auto` counts as not set.",
             ),
             zh=(
                 "路径",
@@ -181,12 +180,12 @@ class SimpleMemory(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="simple_memory",
-            en=("Simple", "What agents said, found by what is asked."),
+            en=("Simple", "Answers of agents, searched with the agent's input."),
             zh=("对话记忆", "智能体说过的内容，按提问检索。"),
             fields={
                 **_path_fields(),
                 "embedding": Field(
-                    en=("Embedding", "The model by which entries are found, in place of words."),
+                    en=("Embedding", "The model for searching entries by meaning instead of by words."),
                     zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
                 ),
             },
@@ -201,12 +200,12 @@ class BlackboardMemory(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="blackboard_memory",
-            en=("Blackboard", "What agents said last."),
+            en=("Blackboard", "The latest answers of agents."),
             zh=("黑板", "智能体最近说过的内容。"),
             fields={
                 **_path_fields(),
                 "max_items": Field(
-                    en=("Size", "How many entries it keeps; the oldest go first."),
+                    en=("Size", "The maximum number of entries. Roundel removes the oldest first."),
                     zh=("容量", "保留的记录条数，超出时先删除最旧的。"),
                     unit="entries",
                 ),
@@ -235,15 +234,15 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
                     see="workflow-files.md#referenced-files",
                 ),
                 "file_types": Field(
-                    en=("File types", "How the names of the files end, such as `.md`; all files if not set."),
+                    en=("File types", "The file name endings to read, such as `.md`; all files if not set."),
                     zh=("文件类型", "文件名的后缀，例如 `.md`；不填则包括全部文件。"),
                 ),
                 "recursive": Field(
-                    en=("Subfolders", "Whether the folders inside the folder are read too."),
+                    en=("Subfolders", "Whether to read subfolders."),
                     zh=("包含子目录", "是否同时读取子目录。"),
                 ),
                 "encoding": Field(
-                    en=("Encoding", "The encoding of the files: one that Python knows."),
+                    en=("Encoding", "The encoding of the files, by its name in Python."),
                     zh=("编码", "文件的编码，须为 Python 支持的编码。"),
                 ),
             },
@@ -267,7 +266,7 @@ class FileMemory(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="file_memory",
-            en=("Files", "Files, found by what is asked; never written to."),
+            en=("Files", "Files, searched with the agent's input; Roundel never writes to them."),
             zh=("文件", "按提问检索的文件，只读。"),
             fields={
                 "file_sources": Field(
@@ -275,12 +274,12 @@ class FileMemory(Struct, frozen=True, omit_defaults=True):
                     zh=("来源", "要读取的文件。"),
                 ),
                 "index_path": Field(
-                    en=("Index path", "No effect, with a warning: the index is in the store."),
+                    en=("Index path", "Has no effect and causes a warning: the index is in the store."),
                     zh=("索引路径", "无效，并给出警告：索引位于存储中。"),
                     widget="file",
                 ),
                 "embedding": Field(
-                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    en=("Embedding", "The model for searching passages by meaning instead of by words."),
                     zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
                 ),
             },
@@ -316,11 +315,11 @@ class LongTermMemory(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="long_term_memory",
-            en=("Long-term memory", "What was promoted for the run's group."),
+            en=("Long-term memory", "The promoted entries of the run's group."),
             zh=("长期记忆", "为运行所属分组长期保存的内容。"),
             fields={
                 "embedding": Field(
-                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    en=("Embedding", "The model for searching passages by meaning instead of by words."),
                     zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
                 ),
             },
@@ -336,10 +335,10 @@ class Mem0(Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def __describe__() -> Description:
-        idle = "Read for compatibility, without effect.", "仅为兼容而读取，没有作用。"
+        idle = "Accepted for compatibility; has no effect.", "仅为兼容而读取，没有作用。"
         return Description(
             name="mem0_memory",
-            en=("Mem0", "A service of its own; no effect here, with a warning."),
+            en=("Mem0", "An external service. Has no effect and causes a warning."),
             zh=("Mem0 服务", "独立的外部服务；在此无效，并给出警告。"),
             fields={
                 "api_key": Field(en=("API key", idle[0]), zh=("API 密钥", idle[1]), widget="secret"),
@@ -377,12 +376,12 @@ class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
             zh=("记忆", "图中的智能体可以引用的记忆。"),
             variants=Variants(
                 forms=MEMORY_FORMS,
-                en=("Type", "What the memory is made of."),
+                en=("Type", "The kind of memory."),
                 zh=("类型", "记忆的种类。"),
             ),
             fields={
                 "name": Field(
-                    en=("Name", "The name by which agents name it."),
+                    en=("Name", "The name that agents use for it."),
                     zh=("名称", "智能体引用此记忆所用的名称。"),
                     kind=Name,
                     required=True,

@@ -116,7 +116,7 @@ class Price(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="price",
-            en=("Price", "What a model costs, for a million tokens."),
+            en=("Price", "What a model costs per million tokens."),
             zh=("价格", "模型每百万 token 的价格。"),
             fields={
                 "input": Field(
@@ -140,22 +140,22 @@ def model_fields() -> dict[str, Field]:
     profile."""
     return {
         "provider": Field(
-            en=("Provider", "The provider, where it is given apart from the name."),
+            en=("Provider", "The provider, if you write it separately from the name."),
             zh=("提供商", "与名称分开填写时的模型提供商。"),
         ),
         "name": Field(
-            en=("Model name", "The name of the model, where it is given apart from the provider."),
+            en=("Model name", "The name of the model, if you write it separately from the provider."),
             zh=("模型名称", "与提供商分开填写时的模型名称。"),
         ),
         "base_url": Field(
-            en=("Address", "Where the model is, in place of the provider's own address."),
+            en=("Address", "The address of the model, instead of the provider's default address."),
             zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
             widget="url",
         ),
         "api_key": Field(
             en=(
                 "API key",
-                "The key of the provider. Better left to the environment, or to a variable.",
+                "The API key of the provider. Prefer the environment or a variable.",
             ),
             zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
             widget="secret",
@@ -188,7 +188,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="model_profile",
-            en=("Model profile", "A model and how it is called. Agents name it with `profile_id`."),
+            en=("Model profile", "A model and its settings. Agents select it with `profile_id`."),
             zh=("模型配置", "一个模型及其调用方式。智能体通过 `profile_id` 引用。"),
             fields={
                 "model": Field(
@@ -198,7 +198,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                 ),
                 **model_fields(),
                 "headers": Field(
-                    en=("Headers", "Further HTTP headers of each request."),
+                    en=("Headers", "Additional HTTP headers for each request."),
                     zh=("请求头", "每个请求附加的 HTTP 头。"),
                     widget="secret",
                 ),
@@ -214,19 +214,22 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "price": Field(
-                    en=("Price", "The price of the model, if it is not known, or differs for you."),
+                    en=(
+                        "Price",
+                        "The price of the model, if Roundel does not know it or yours is different.",
+                    ),
                     zh=("价格", "模型的价格；用于价格未知或与公开价格不同的情况。"),
                     see="agents.md#cost",
                 ),
                 "fallback": Field(
-                    en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
+                    en=("Fallback", "Other profiles to try, in this order, if the model does not answer."),
                     zh=("备用模型", "模型没有响应时依次尝试的其他模型配置。"),
                     widget="model",
                 ),
                 "cache": Field(
                     en=(
                         "Cache",
-                        "Whether a request that was answered before gets the same answer, without a call.",
+                        "Whether to reuse the stored answer for an identical request, without a call.",
                     ),
                     zh=("缓存", "相同的请求是否直接使用之前的答案，不再调用模型。"),
                     see="agents.md#response-cache",

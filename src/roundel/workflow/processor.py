@@ -37,17 +37,17 @@ def pattern_fields() -> dict[str, Field]:
     """The descriptions of the keys that extraction and splitting by a pattern share (see fan_out.py)."""
     return {
         "pattern": Field(
-            en=("Pattern", "A regular expression, in the syntax of Python."),
+            en=("Pattern", "A regular expression in Python syntax."),
             zh=("正则表达式", "正则表达式，采用 Python 语法。"),
             widget="pattern",
             see="workflow-files.md#patterns",
         ),
         "group": Field(
-            en=("Group", "The number or the name of the group to take; the whole match if not set."),
+            en=("Group", "The number or name of the group to extract; the whole match if not set."),
             zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
         ),
         "case_sensitive": Field(
-            en=("Case-sensitive", "Whether capital and small letters are different."),
+            en=("Case-sensitive", "Whether case matters."),
             zh=("区分大小写", "是否区分大写与小写字母。"),
         ),
         "multiline": Field(
@@ -55,7 +55,7 @@ def pattern_fields() -> dict[str, Field]:
             zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
         ),
         "dotall": Field(
-            en=("Dot matches all", "Whether `.` matches line breaks too."),
+            en=("Dot matches all", "Whether `.` also matches line breaks."),
             zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
         ),
     }
@@ -78,25 +78,28 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="regex_extract",
-            en=("Extract by a pattern", "Replaces the text by what a pattern finds in it."),
+            en=("Extract by a pattern", "Replaces the text with the match of a pattern."),
             zh=("正则提取", "以正则表达式匹配到的内容替换文本。"),
             fields={
                 **pattern_fields(),
                 "multiple": Field(
-                    en=("All matches", "Takes every match, one per line, and not only the first."),
+                    en=(
+                        "All matches",
+                        "Whether to extract every match, one per line, instead of only the first.",
+                    ),
                     zh=("全部匹配", "提取所有匹配，每行一个，而不只是第一个。"),
                 ),
                 "template": Field(
-                    en=("Template", "The text for each match; `{match}` is replaced by it."),
+                    en=("Template", "The text for each match. Roundel replaces `{match}` with the match."),
                     zh=("模板", "每个匹配的输出格式，其中 `{match}` 代表匹配内容。"),
                     widget="textarea",
                 ),
                 "on_no_match": Field(
-                    en=("Without a match", "What becomes of a message in which nothing is found."),
+                    en=("Without a match", "What happens to a message without a match."),
                     zh=("无匹配时", "没有匹配到内容时如何处理消息。"),
                     choices={
-                        "pass": ("Leave it as it is", "保持原样"),
-                        "default": ("Replace its text by the default", "替换为默认文本"),
+                        "pass": ("Leave it unchanged", "保持原样"),
+                        "default": ("Replace its text with the default", "替换为默认文本"),
                         "drop": ("Drop it", "丢弃"),
                     },
                 ),
@@ -161,11 +164,11 @@ class Processor(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="processor",
-            en=("Processor", "What is done to a message on its way along an edge."),
+            en=("Processor", "Changes a message on an edge."),
             zh=("处理器", "消息沿边传递时的处理方式。"),
             variants=Variants(
                 forms=Processor.forms,
-                en=("Type", "How the message is changed."),
+                en=("Type", "How to change the message."),
                 zh=("类型", "修改消息的方式。"),
             ),
         )

@@ -465,7 +465,7 @@ class SchemaBuilder:
             "enum": list(variants.forms),
             "enumDescriptions": [text or title for title, text in titles],
         }
-        config = {"title": "Settings", "description": f"What the {variants.key} needs to know."}
+        config = {"title": "Settings", "description": f"The settings of the {variants.key}."}
         return {variants.key: selector, **({variants.config: config} if variants.config else {})}
 
     def _inline_variants(self, variants: Variants, selector: dict[str, Schema]) -> Schema:

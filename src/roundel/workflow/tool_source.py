@@ -28,12 +28,12 @@ def _startup_fields() -> dict[str, Field]:
         "inherit_env": Field(
             en=(
                 "Inherit the environment",
-                "Whether the program gets the environment of Roundel too.",
+                "Whether the program inherits the environment of Roundel.",
             ),
             zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
         ),
         "startup_timeout": Field(
-            en=("Start-up time", "How long the server may take to be ready."),
+            en=("Start-up time", "How long the server may take to start."),
             zh=("启动时限", "服务器就绪最长可用的时间。"),
             widget="duration",
             unit="seconds",
@@ -62,8 +62,8 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
             name="mcp_server",
             en=(
                 "MCP server",
-                "A server that offers tools by the Model Context Protocol: a program to start, or an "
-                "address.",
+                "A server that offers tools through the Model Context Protocol: a program to start, or "
+                "an address.",
             ),
             zh=("MCP 服务器", "通过模型上下文协议（MCP）提供工具的服务器：要启动的程序，或一个地址。"),
             fields={
@@ -83,14 +83,14 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
                 "cwd": Field(
                     en=(
                         "Working folder",
-                        "The folder in which the program runs; that of the workflow file if not set.",
+                        "The working folder of the program; the folder of the workflow file if not set.",
                     ),
                     zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
                     widget="file",
                 ),
                 **_startup_fields(),
                 "url": Field(
-                    en=("Address", "The address of a server that runs already, in place of a command."),
+                    en=("Address", "The address of a running server, instead of a command."),
                     zh=("地址", "已在运行的服务器的地址，用来代替命令。"),
                     widget="url",
                 ),
@@ -100,7 +100,7 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
                     widget="secret",
                 ),
                 "timeout": Field(
-                    en=("Time limit", "How long one call of one of its tools may take."),
+                    en=("Time limit", "How long one tool call may take."),
                     zh=("时间限制", "单次调用其工具最长可用的时间。"),
                     widget="duration",
                     unit="seconds",
@@ -148,8 +148,8 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
                 "python": Field(
                     en=(
                         "Python function",
-                        "`module:function`: the file `module.py` beside the workflow file, else a module of "
-                        "the import path.",
+                        "`module:function`: the file `module.py` beside the workflow file, otherwise a "
+                        "module on the import path.",
                     ),
                     zh=(
                         "Python 函数",
@@ -158,19 +158,22 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
                     widget="function",
                 ),
                 "mcp": Field(
-                    en=("MCP server", "The server whose tools are offered."),
+                    en=("MCP server", "The server that provides the tools."),
                     zh=("MCP 服务器", "提供工具的服务器。"),
                     see="tools.md#mcp-servers",
                 ),
                 "description": Field(
-                    en=("Description", "What the model reads about a function, in place of its docstring."),
+                    en=(
+                        "Description",
+                        "The description of a function for the model, instead of its docstring.",
+                    ),
                     zh=("说明", "模型看到的函数说明，取代其文档字符串。"),
                     widget="textarea",
                 ),
                 "parameters": Field(
                     en=(
                         "Parameters",
-                        "The JSON Schema of a function's arguments, in place of its signature.",
+                        "The JSON Schema of a function's arguments, instead of its signature.",
                     ),
                     zh=("参数", "函数参数的 JSON Schema，取代由函数签名得出的结果。"),
                 ),
@@ -183,8 +186,8 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
                 "poll": Field(
                     en=(
                         "Polling",
-                        "Whether it may be called again and again with the same arguments, to see what has "
-                        "changed.",
+                        "Whether an agent may call the tool repeatedly with the same arguments, to see "
+                        "what has changed.",
                     ),
                     zh=("轮询", "是否允许用相同的参数反复调用，以查看有无变化。"),
                     see="breaker.md#repeated-tool-calls",
@@ -192,12 +195,12 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
                 "only": Field(
                     en=(
                         "Only these tools",
-                        "The tools of a server that are offered; all of them if not set.",
+                        "The tools of the server to offer; all if not set.",
                     ),
                     zh=("仅限工具", "只提供服务器的这些工具；不填则提供全部。"),
                 ),
                 "prefix": Field(
-                    en=("Prefix", "Put before the names of the tools, with `_` between."),
+                    en=("Prefix", "A prefix for the names of the tools, joined with `_`."),
                     zh=("前缀", "加在工具名称之前，以 `_` 连接。"),
                 ),
             },
@@ -235,23 +238,23 @@ class FunctionTool(Struct, frozen=True, omit_defaults=True):
             zh=("函数", "来自 `functions/function_calling` 目录、用作工具的 Python 函数。"),
             fields={
                 "name": Field(
-                    en=("Name", "The name of the function; `module:All` takes all functions of a module."),
+                    en=("Name", "The name of the function; `module:All` selects all functions of a module."),
                     zh=("名称", "函数的名称；`module:All` 表示一个模块的全部函数。"),
                     widget="function",
                 ),
                 "description": Field(
-                    en=("Description", "What the model reads about it, in place of its docstring."),
+                    en=("Description", "The description for the model, instead of the docstring."),
                     zh=("说明", "模型看到的函数说明，取代其文档字符串。"),
                     widget="textarea",
                 ),
                 "parameters": Field(
-                    en=("Parameters", "The JSON Schema of its arguments, in place of its signature."),
+                    en=("Parameters", "The JSON Schema of its arguments, instead of its signature."),
                     zh=("参数", "函数参数的 JSON Schema，取代由函数签名得出的结果。"),
                 ),
                 "auto_fill": Field(
                     en=(
                         "Fill in",
-                        "What is left out is always taken from the function; false has no effect.",
+                        "Roundel always takes missing values from the function; false has no effect.",
                     ),
                     zh=("自动补全", "未填写的内容总是取自函数本身；设为 false 没有作用。"),
                 ),
@@ -280,7 +283,7 @@ class FunctionTooling(Struct, frozen=True, omit_defaults=True):
             fields={
                 "tools": Field(en=("Functions", "The functions to offer."), zh=("函数", "要提供的函数。")),
                 "auto_load": Field(
-                    en=("Load", "The functions are always loaded; false has no effect."),
+                    en=("Load", "Roundel always loads the functions; false has no effect."),
                     zh=("自动加载", "函数总会被加载；设为 false 没有作用。"),
                 ),
                 "timeout": Field(
@@ -309,7 +312,7 @@ class RemoteTooling(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="remote_tooling",
-            en=("MCP server by address", "The tools of an MCP server that runs already."),
+            en=("MCP server by address", "The tools of a running MCP server."),
             zh=("远程 MCP 服务器", "一个已在运行的 MCP 服务器的工具。"),
             fields={
                 "server": Field(
@@ -327,13 +330,13 @@ class RemoteTooling(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "cache_ttl": Field(
-                    en=("Cache time", "Read for compatibility, without effect."),
+                    en=("Cache time", "Accepted for compatibility; has no effect."),
                     zh=("缓存时间", "仅为兼容而读取，没有作用。"),
                     widget="duration",
                     unit="seconds",
                 ),
                 "tool_sources": Field(
-                    en=("Tool sources", "Read for compatibility, without effect."),
+                    en=("Tool sources", "Accepted for compatibility; has no effect."),
                     zh=("工具来源", "仅为兼容而读取，没有作用。"),
                 ),
             },
@@ -357,7 +360,7 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="local_tooling",
-            en=("MCP server by command", "The tools of an MCP server that is started as a program."),
+            en=("MCP server by command", "The tools of an MCP server that Roundel starts as a program."),
             zh=("本地 MCP 服务器", "以程序方式启动的 MCP 服务器的工具。"),
             fields={
                 "command": Field(en=("Command", "The program to start."), zh=("命令", "要启动的程序。")),
@@ -367,7 +370,7 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
                 "cwd": Field(
                     en=(
                         "Working folder",
-                        "The folder in which the program runs; that of the workflow file if not set.",
+                        "The working folder of the program; the folder of the workflow file if not set.",
                     ),
                     zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
                     widget="file",
@@ -385,11 +388,11 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "wait_for_log": Field(
-                    en=("Wait for output", "Read for compatibility, without effect."),
+                    en=("Wait for output", "Accepted for compatibility; has no effect."),
                     zh=("等待日志", "仅为兼容而读取，没有作用。"),
                 ),
                 "cache_ttl": Field(
-                    en=("Cache time", "Read for compatibility, without effect."),
+                    en=("Cache time", "Accepted for compatibility; has no effect."),
                     zh=("缓存时间", "仅为兼容而读取，没有作用。"),
                     widget="duration",
                     unit="seconds",
@@ -417,7 +420,7 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="tooling",
-            en=("Tooling", "Tools that an agent brings along itself."),
+            en=("Tooling", "Tools that an agent declares itself."),
             zh=("自带工具", "智能体自带的工具。"),
             variants=Variants(
                 forms=_FORMS,
@@ -426,7 +429,7 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
             ),
             fields={
                 "prefix": Field(
-                    en=("Prefix", "Put before the names of the tools, with `_` between."),
+                    en=("Prefix", "A prefix for the names of the tools, joined with `_`."),
                     zh=("前缀", "加在工具名称之前，以 `_` 连接。"),
                     kind=str,
                 ),

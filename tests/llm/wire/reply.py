@@ -39,8 +39,6 @@ class Reply:
     # The body as it is, whatever was asked, and its type, in place of the one that would fit.
     raw: bytes | None = None
     content_type: str = ""
-    # What the model says in place of an answer, where the interface has a field for it.
-    refusal: str = ""
 
 
 def words(text: str) -> list[str]:

@@ -162,7 +162,7 @@ describe("a model profile", () => {
 describe("memories", () => {
   it("say what they are, and who uses them", async () => {
     const { says } = await show("memory", ["memory", 0], { name: "board", type: "blackboard" });
-    expect(says()).toEqual(["What agents said last.", "Used by Coder, Tester (writes)."]);
+    expect(says()).toEqual(["The latest answers of agents.", "Used by Coder, Tester (writes)."]);
     mounted?.end();
     expect((await show("memory", ["memory", 0], { name: "other", type: "simple" })).says()[1]).toContain("No agent uses it yet");
   });
