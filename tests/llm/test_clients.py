@@ -40,9 +40,10 @@ def refused(folder: Path, models: str, config: str = "{}") -> roundel.Diagnostic
 
 
 def test_agent_without_a_model_is_rejected(tmp_path: Path) -> None:
-    message = refused(tmp_path, "  other: {model: 'openai:gpt-4o'}").message
-    assert "agent 'A' has no model" in message
-    assert "--script FILE" in message and "`models`" in message
+    found = refused(tmp_path, "  other: {model: 'openai:gpt-4o'}")
+    assert (found.code, found.message) == ("cannot-run", "agent 'A' has no model")
+    for way in ("--script FILE", "`models: {default: ", "--model PROVIDER:NAME", "$ROUNDEL_MODEL"):
+        assert way in found.hint
 
 
 @pytest.mark.parametrize(
