@@ -112,7 +112,7 @@ def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: p
     """However large the state is: here it holds all that was ever said."""
     path = tmp_path / "runs.db"
     monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", SHARE)
-    run_in(path, speaking_loop(300, context_window=-1))
+    run_in(path, speaking_loop(400, context_window=-1))
     ((many, taken),) = query(path, "SELECT count(*), sum(length(body)) FROM snapshots")
     ((largest,),) = query(path, "SELECT max(length(body)) FROM snapshots")
     chunks = query(path, "SELECT count, length(body) FROM chunks")

@@ -7,6 +7,7 @@ ordinary recursion. The engine has to see and say the same, in whatever order it
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -485,6 +486,21 @@ def structured(text: str) -> Any:
     return value if isinstance(value, (dict, list)) else text
 
 
+def list_in(text: str) -> list[Any] | None:
+    """The list that a text is, or the first one of more than numbers among its words."""
+    whole = structured(text)
+    if whole != text:
+        return whole if isinstance(whole, list) else None
+    for start in (match.end() - 1 for match in re.finditer(r"\s\[", text)):
+        try:
+            found, _ = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            continue
+        if any(not isinstance(item, (int, float)) for item in found):
+            return list(found)
+    return None
+
+
 @dataclass
 class Loop:
     """A loop agent, played round by round."""
@@ -602,9 +618,9 @@ class Loop:
             if text == NO_LETTERS:
                 return "the function of 'items' failed: ValueError: no letters"
             return list(text[:4])
-        items = structured(text)
+        items = list_in(text)
         shown = text if len(text) <= 80 else text[:79] + "…"
-        return items if isinstance(items, list) else f"the last message is not a JSON array: {shown!r}"
+        return f"the last message is not a JSON array: {shown!r}" if items is None else items
 
     def element(self, number: int, item: Any, base: Counts) -> list[str]:
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)

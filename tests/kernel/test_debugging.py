@@ -380,7 +380,7 @@ def test_an_edited_message_is_what_the_node_gets() -> None:
         run.apply(edit)
     resumed(run)
     seen = next(each for each in run.executions if each.address == "Writer[1]/Reviewer")
-    assert seen.inputs == (("user", "better"),)
+    assert seen.inputs == (("user", "go"), ("user", "better"))  # behind its task
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,12 @@ def test_empty_text_is_not_novel() -> None:
     assert novelty("a word after silence", ["", ""]) == 1
 
 
+@pytest.mark.parametrize("mark", [">", ">>", "…", "---"])
+def test_punctuation_alone_is_new_once(mark: str) -> None:
+    assert novelty(mark, ["a word"]) == 1
+    assert novelty(mark, ["a word", mark]) == 0
+
+
 @given(st.text(), st.lists(st.text(), max_size=10))
 def test_novelty_is_between_0_and_1_for_any_text(text: str, earlier: list[str]) -> None:
     assert 0 <= novelty(text, earlier) <= 1

@@ -267,7 +267,7 @@ def test_the_rounds_of_a_loop_agent_can_be_raised() -> None:
 
 
 def test_a_surge_of_tokens_can_be_allowed() -> None:
-    sizes = dict.fromkeys(range(3, 40), 5000)
+    sizes = dict.fromkeys(range(3, 40), 9000)
     plan = plan_of({"breaker": True, **ring(6)})
     script = {"A": [f"draft {n} {n * n}" for n in range(40)], "B": [f"view {n} {n * 7}" for n in range(40)]}
     run = Spender(plan, script, lambda _node, ordinal: sizes.get(ordinal, 10)).start("go").finish()

@@ -609,7 +609,7 @@ def test_unreachable_exit_is_an_error() -> None:
 
 # No run does more than was proved.
 
-SEEDS = 300
+SEEDS = 600
 KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
     "woven": woven,
     "tangle": tangle,
@@ -642,7 +642,7 @@ def _kind(proof: Proof, most: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_runs_never_contradict_the_proof(kind: str, part: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(part * SEEDS, (part + 1) * SEEDS):
@@ -658,7 +658,7 @@ def test_runs_never_contradict_the_proof(kind: str, part: int) -> None:
 def test_correctly_wired_guards_are_recognised() -> None:
     """Most counters of these workflows stand beside the edge back; a few are spoilt by one edge more."""
     proved: Counter[bool] = Counter()
-    for seed in range(600):
+    for seed in range(700):
         for found in proven_loops(plan_of(case(seed)[0], seed)):
             scope = found.loop.scope
             if any(unit.node is not None and effective_bound(unit.node, scope) for unit in scope.units):

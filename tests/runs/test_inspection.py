@@ -426,7 +426,7 @@ def test_guards_show_how_much_of_each_limit_is_used() -> None:
             ("rounds", "Writer"): (3, 7),  # the third one begins
             ("model_calls", "guarded"): (2, 20),
             ("tokens", "guarded"): (2 * (10 + 5), 1000),
-            ("tokens", "breaker"): (2 * (10 + 5), 14_400),  # three times the worst case of the forecast
+            ("tokens", "breaker"): (2 * (10 + 5), 21_600),  # three times the worst case of the forecast
             ("output_tokens", "Writer"): (2 * 5, 100),
             ("novelty", "Writer"): (1.0, 0.1),  # no word of the second draft is in the first
             ("seconds", "Timer"): (2.0, 100),  # since it ran first, at the end of the first round

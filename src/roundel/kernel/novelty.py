@@ -173,7 +173,7 @@ def _figures(units: Sequence[TextUnit]) -> dict[tuple[str, int], str]:
 
 def _punctuation_unit(text: str) -> TextUnit:
     unit = TextUnit(text, True)
-    unit.key = unit.exact
+    unit.key = unit.exact or text  # nothing is left of ">", the mark of a quotation
     return unit
 
 
