@@ -29,7 +29,7 @@ graph:
       config:
         provider: openai
         name: gpt-4o
-        role: Criticise the text in one sentence, or say ACCEPT.
+        role: Criticise the text in one sentence, or begin with ACCEPT.
     - id: Loop Guard # emits nothing twice; the third time it emits a message, which ends the loop
       type: loop_counter
       config: {{max_iterations: 3}}
@@ -41,13 +41,13 @@ graph:
     - from: Reviewer
       to: Final
       carry_data: false
-      condition: {{type: keyword, config: {{any: [ACCEPT], word: true}}}} # not ACCEPTABLE
+      condition: {{type: keyword, config: {{begins: [ACCEPT]}}}}
     - from: Reviewer
       to: Writer
-      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
+      condition: {{type: keyword, config: {{begins: [ACCEPT], negate: true}}}}
     - from: Reviewer
       to: Loop Guard
-      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
+      condition: {{type: keyword, config: {{begins: [ACCEPT], negate: true}}}}
     - {{from: Loop Guard, to: Writer}}
     - {{from: Loop Guard, to: Final, carry_data: false}}
 """
