@@ -198,6 +198,8 @@ def _node_line(address: str, data: dict[str, object]) -> str | None:
     if status not in ("completed", "failed"):
         return None
     text = str(data.get("output" if status == "completed" else "error") or "")
+    if status == "completed" and isinstance(data.get("summary"), str):
+        text = str(data["summary"])  # of a vote, whose output is the text that was voted on
     handled = " (handled)" if data.get("handled") else ""
     return f"{address}  {status}{handled}  {excerpt(text)}".rstrip()
 

@@ -131,9 +131,11 @@ class Labels:
 
 def _keywords(keyword: Keyword) -> str:
     kinds = ("none", "any", "begins", "only", "regex")
-    lists = ((name, getattr(keyword, name)) for name in kinds)
-    text = "; ".join(f"{name}: {', '.join(words)}" for name, words in lists if words)
-    return f"not ({text})" if keyword.negate else text
+    lists = [(name, words) for name in kinds if (words := getattr(keyword, name))]
+    text = "; ".join(f"{name}: {', '.join(words)}" for name, words in lists)
+    if not keyword.negate:
+        return text
+    return f"not {text}" if len(lists) == 1 else f"not ({text})"
 
 
 def _limit(node: NodePlan) -> str:

@@ -176,7 +176,7 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
     """A round for each element of a list."""
 
     items: Predicate | None = None
-    """Determines the list; without it the text of the last message is a JSON array."""
+    """Determines the list; without it, it is the JSON array in the text of the last message."""
     max: Positive = 1000
     max_parallel: Positive = 1
     on_error: Literal["stop", "null", "drop"] | None = "stop"
@@ -196,12 +196,13 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                     en=(
                         "List",
                         "Where the list is: a CEL expression over `text`, `data` and `messages`, or a "
-                        "Python function. If not set, the last message must be a JSON array.",
+                        "Python function. If "
+                        "not set, it is the JSON array in the last message.",
                     ),
                     zh=(
                         "列表",
                         "列表的来源：针对 `text`、`data` 和 `messages` 的 CEL 表达式，或一个 Python 函数。"
-                        "不填则最后一条消息为 JSON 数组。",
+                        "不填则取最后一条消息中的 JSON 数组。",
                     ),
                     widget="expression",
                     see="workflow-files.md#expressions",
