@@ -43,8 +43,8 @@ def edge(source: str, target: str, **more: Any) -> dict[str, Any]:
     return {"from": source, "to": target, **more}
 
 
-def keyword(**words: list[str]) -> dict[str, Any]:
-    return {"condition": {"type": "keyword", "config": words}}
+def keyword(**config: list[str] | bool) -> dict[str, Any]:
+    return {"condition": {"type": "keyword", "config": config}}
 
 
 def graph(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

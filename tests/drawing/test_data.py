@@ -97,3 +97,10 @@ def test_compact_is_smaller_and_has_labels_of_one_line() -> None:
     ]
     assert counts == [[2], [1]]
     assert compact.edges[1].text == "any: a condition with rather many words, and another one"
+
+
+def test_label_of_a_negated_condition() -> None:
+    edges = [edge("A", "B", **keyword(begins=["OK"], negate=True))]
+    edges += [edge("A", "C", **keyword(any=["x"], only=["y"], negate=True))]
+    drawn = draw(plan_of(graph([node("A"), node("B"), node("C")], edges)))
+    assert [one.text for one in drawn.edges if one.text] == ["not begins: OK", "not (any: x; only: y)"]

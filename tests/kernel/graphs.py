@@ -205,6 +205,9 @@ def _keyword_condition(dice: Dice) -> Dict:
         _keyword(any=[word.upper()], case_sensitive=False),
         _keyword(none=[word.upper()], regex=[pattern], case_sensitive=False),
         _keyword(any=[word], none=[other[:2]], word=True),
+        _keyword(begins=[word]),
+        _keyword(begins=[word], negate=True),
+        _keyword(only=[word.upper()], none=[other], case_sensitive=False, negate=True),
     )
 
 

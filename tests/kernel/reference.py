@@ -132,6 +132,10 @@ def _holds(condition: Any, text: str) -> bool:
 
 
 def _keyword_holds(config: dict[str, Any], text: str) -> bool:
+    return _keyword_matches(config, text) is not config.get("negate", False)
+
+
+def _keyword_matches(config: dict[str, Any], text: str) -> bool:
     exact = config.get("case_sensitive", True)
     required, forbidden = _as_list(config.get("any")), _as_list(config.get("none"))
     patterns = _as_list(config.get("regex"))
@@ -148,9 +152,14 @@ def _keyword_holds(config: dict[str, Any], text: str) -> bool:
         return False
     if any(reply_text(word) for word in required):
         return True
+    bare = re.sub(r"""^[\s"'`*_#>~-]+|[\s"'`*_#>~.!-]+$""", "", text)
+    for key, end in (("begins", r"(?!\w)"), ("only", r"\Z")):
+        for word in _as_list(config.get(key)):
+            if re.match(re.escape(word) + end, bare, 0 if exact else re.IGNORECASE):
+                return True
     if any(re.search(pattern, text, 0 if exact else re.IGNORECASE) for pattern in patterns):
         return True
-    return not required and not patterns
+    return not any(config.get(key) for key in ("any", "begins", "only", "regex"))
 
 
 # --- scopes: units and layers ---

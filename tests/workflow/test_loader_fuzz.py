@@ -127,7 +127,10 @@ REVIEW: dict[str, Any] = {
             {
                 "from": "Reviewer",
                 "to": "Editor",
-                "condition": {"type": "keyword", "config": {"any": ["ACCEPT"], "regex": ["^DONE", "\\d{3}"]}},
+                "condition": {
+                    "type": "keyword",
+                    "config": {"begins": ["ACCEPT"], "regex": ["^DONE", "\\d{3}"]},
+                },
             },
             {"from": "Editor", "to": "Final", "clear_kept_context": True},
             {"from": "Writer", "to": "Final", "trigger": False},

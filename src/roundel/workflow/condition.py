@@ -398,7 +398,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
                 "empty-condition",
                 "the keyword condition has nothing to look for",
                 at,
-                "give at least one of any, none, begins, only, regex",
+                "give at least one of any, none, regex, begins, only",
             )
             return INVALID
         for key in ("begins", "only"):

@@ -141,6 +141,12 @@ describe("nodes and edges", () => {
     const result = edited(REVIEW, (document) => remove(document, [{ kind: "node", key: "Writer" }]));
     expect(result).toBe("graph:\n  nodes:\n    - {id: Reviewer, type: agent}\n");
   });
+  it("renames and removes the node whose message leaves a loop", () => {
+    const text = "graph:\n  nodes:\n    - {id: W, type: agent}\n    - {id: G, type: loop, config: {max_rounds: 2, output: W}}\n";
+    expect(edited(text, (document) => rename(document, "W", "V"))).toBe(text.replace("id: W", "id: V").replace("output: W", "output: V"));
+    const result = edited(text, (document) => remove(document, [{ kind: "node", key: "W" }]));
+    expect(result).toBe("graph:\n  nodes:\n    - {id: G, type: loop, config: {max_rounds: 2}}\n");
+  });
   it("stores positions in one line", () => {
     const places = [{ key: "Writer", at: { x: 1.6, y: -20 } }, { key: "Reviewer", at: { x: 0, y: 3 } }];
     const moved = edited(REVIEW, (document) => setPosition(document, places));

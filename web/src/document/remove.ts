@@ -1,9 +1,9 @@
 import type { Draft } from "./draft";
 import type { Edit, GraphItem, NodeItem, Path, Target, WorkflowDocument } from "./model";
 import { draftOf, ownerOf } from "./parts";
-import { breakpointsOf, namesNode } from "./rename";
+import { breakpointsOf, namesNode, outputsOf } from "./rename";
 
-/** Removes nodes and edges; with a node its edges, and its name in `start`, `end`, `loops` and breakpoints. */
+/** Removes nodes and edges; with a node its edges, and its name in `start`, `end`, `loops`, the output of a loop and breakpoints. */
 export function remove(document: WorkflowDocument, targets: readonly Target[]): Edit {
   const keys = new Set(targets.flatMap((target) => (target.kind === "node" ? [target.key] : [])));
   const draft = draftOf(document);
@@ -40,6 +40,7 @@ function removeFrom(
   }
   const kept = new Set(graph.nodes.filter(({ key }) => !keys.has(key)).map(({ id }) => id));
   const ids = new Set(gone.map(({ id }) => id).filter((id) => !kept.has(id)));
+  for (const path of outputsOf({ ...graph, nodes: graph.nodes.filter(({ key }) => !keys.has(key)) }, ids)) draft.remove(path);
   for (const { index, from, to } of graph.edges) if (ids.has(from) || ids.has(to)) edges.add(index);
   removeParts(draft, [...graph.path, "edges"], [...edges], false);
   removeParts(draft, [...graph.path, "nodes"], gone.map(({ path }) => path.at(-1)).filter((at) => typeof at === "number"), true, gone.length > 0);

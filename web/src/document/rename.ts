@@ -29,6 +29,7 @@ function renameIn(draft: Draft, document: WorkflowDocument, graph: GraphItem, no
     }
     for (const name of ["start", "end"] as const) replaceNames(draft, [...graph.path, name], graph.value[name], node.id, id);
     draft.renameKey([...graph.path, "loops", node.id], id);
+    for (const path of outputsOf(graph, new Set([node.id]))) draft.set(path, id);
   }
   // A breakpoint names a node wherever it is, so it stays if another graph has such a node.
   const isOnly = [...document.nodes.values()].every((other) => other === node || other.id !== node.id);
@@ -36,6 +37,14 @@ function renameIn(draft: Draft, document: WorkflowDocument, graph: GraphItem, no
 }
 
 const pairsOf = ({ value }: NodeItem): unknown => (value.config as Record<string, unknown> | undefined)?.agent_pairs;
+
+/** Where the `loop` nodes of a graph name one of these nodes as their output. */
+export function outputsOf(graph: GraphItem, ids: ReadonlySet<string>): Path[] {
+  return graph.nodes.flatMap(({ type, path, value }) => {
+    const output = (value.config as Record<string, unknown> | undefined)?.output;
+    return type === "loop" && ids.has(String(output)) ? [[...path, "config", "output"]] : [];
+  });
+}
 
 /** Replaces a name in a text, a list, or a list of lists. */
 function replaceNames(draft: Draft, path: Path, names: unknown, old: string, id: string): void {
