@@ -42,10 +42,9 @@ def undisturbed(seed: int) -> Simulator:
 
 def same(host: CoreHost, seed: int) -> None:
     """The run ended as it does when nothing disturbs it. A call that a kill cut off was made again, with the
-    same result; the call of an agent that gave no answer is made twice in any case. A loop agent that breaks
-    off cancels what is in flight, and a run that fails or is locked starts nothing new: there it depends on
-    the order how far others come, and which of several failures is the first, but not what becomes of the
-    run."""
+    same result, as is one of an agent that gave no answer. A loop agent that breaks off cancels what is in
+    flight, and a run that fails or is locked starts nothing new: there it depends on the order how far
+    others come, and which of several failures is the first, but not what becomes of the run."""
     expected, state = undisturbed(seed), host.log.state
     assert (state.status, state.output) == (expected.state.status, expected.state.output)
     if state.status == "completed" and not is_loop_agent(seed):
