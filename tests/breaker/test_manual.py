@@ -17,7 +17,10 @@ LINES = [f"def part_{chr(97 + number % 26) * (1 + number // 26)}(): return value
 FILE = "\n".join(LINES)
 CHANGED = "\n".join([*LINES[:250], "def other(): raise ValueError('empty')", *LINES[251:]])
 ROWS = {
-    "the same text with different case": (["Tea is ready. Come in.", "COME IN! Tea  is ready!"], 0),
+    "the same text with different case, spacing or order": (
+        ["Tea is ready. Come in.", "COME IN! Tea  is ready!"],
+        0,
+    ),
     "A, B, A, B |": (["Tea.", "Milk.", "Tea.", "Milk."], 0),
     '"attempt 3 failed"': ([f"attempt {number} failed" for number in (3, 4, 5)], 0),
     '"5 tests fail"': ([f"{number} tests fail" for number in (5, 4, 3)], 0.2),

@@ -7,8 +7,8 @@ ordinary recursion. The engine has to see and say the same, in whatever order it
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
@@ -477,6 +477,32 @@ class Alternating:
 FUNCTIONS: dict[str, Any] = {"enough": enough, "letters": letters, "Alternating": Alternating}
 
 
+def listed(text: str) -> Any:
+    """The JSON array that a text is or has in it: on lines of its own; else behind a colon or with something
+    besides numbers."""
+    with suppress(ValueError):
+        return json.loads(text)
+    alone, inside, at = [], [], 0
+    while at < len(text):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, at) if text[at] in "[{" else (None, at + 1)
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text) or error.msg.startswith("Unterminated"):
+                break
+            value, end = None, max(error.pos, at + 1)
+        if isinstance(value, list):
+            before = text[:at].rpartition("\n")[2].strip(" `*")
+            after = text[end:].partition("\n")[0].strip(" `*.,;")
+            words = not all(isinstance(item, (int, float)) for item in value)
+            if not before and not after:
+                alone.append(value)
+            elif before.endswith(":") or (words and text[at - 1] in " `*"):
+                inside.append(value)
+        at = end
+    best = [items for items in alone if len(items) != 1 or not isinstance(items[0], (int, float))]
+    return next(iter([*best, *inside, *alone]), None)
+
+
 def structured(text: str) -> Any:
     """The object or the list that a text is; else the text."""
     try:
@@ -484,21 +510,6 @@ def structured(text: str) -> Any:
     except ValueError:
         return text
     return value if isinstance(value, (dict, list)) else text
-
-
-def list_in(text: str) -> list[Any] | None:
-    """The list that a text is, or the first one of more than numbers among its words."""
-    whole = structured(text)
-    if whole != text:
-        return whole if isinstance(whole, list) else None
-    for start in (match.end() - 1 for match in re.finditer(r"\s\[", text)):
-        try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
-        except ValueError:
-            continue
-        if any(not isinstance(item, (int, float)) for item in found):
-            return list(found)
-    return None
 
 
 @dataclass
@@ -618,9 +629,9 @@ class Loop:
             if text == NO_LETTERS:
                 return "the function of 'items' failed: ValueError: no letters"
             return list(text[:4])
-        items = list_in(text)
+        items = listed(text)
         shown = text if len(text) <= 80 else text[:79] + "…"
-        return f"the last message is not a JSON array: {shown!r}" if items is None else items
+        return items if isinstance(items, list) else f"the last message is not a JSON array: {shown!r}"
 
     def element(self, number: int, item: Any, base: Counts) -> list[str]:
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)

@@ -100,6 +100,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             requests_seen.append(lines)
             return await super().reply(request, say)
 
+    monkeypatch.setenv("ROUNDEL_MODEL", "openai:real")
     monkeypatch.setattr(services.NodeServices, "model", lambda self, node: Real(script_from({"*": ["ok"]})))
     return requests_seen
 
