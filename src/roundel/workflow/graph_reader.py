@@ -264,7 +264,7 @@ class GraphReader(NodeReader):
             return place.value
         if isinstance(place.value, dict) and ("id" in place.value or "from" in place.value):
             return [place]
-        self._report_wrong_type(place, f"'{name}' of the graph", "a list", "write each item behind a `- `")
+        self._report_wrong_type(place, f"'{name}' of the graph", "a list", "start each item with `- `")
         return None
 
     def _read_nodes(self, at: Located) -> dict[str, Node | None]:
@@ -284,7 +284,7 @@ class GraphReader(NodeReader):
             if name in nodes:
                 where = f", in line {lines[name]}" if lines[name] else ""
                 message = f"there is already a node '{name}'{where}"
-                self.report.error("duplicate-id", message, item, "give each node an id of its own")
+                self.report.error("duplicate-id", message, item, "give each node a unique id")
                 continue
             nodes[name] = None if node is INVALID else node
             lines[name] = item.line
@@ -402,7 +402,9 @@ class GraphReader(NodeReader):
         # With majority voting every node gets the input.
         lacks_start = not settings.start and not settings.is_majority_voting
         if lacks_start and not has_misspelling(at, "start", GraphSettings):
-            self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
+            self.report.error(
+                "no-start", "the graph has no 'start'", at, "name the node that receives the input"
+            )
         if settings.vars:
             self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])
         self._check_memory(at, settings)
