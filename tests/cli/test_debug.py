@@ -180,7 +180,7 @@ def test_a_locked_run_says_how_to_unlock_it(folder: Path) -> None:
 def test_a_run_that_is_over_can_only_be_read(folder: Path) -> None:
     roundel(folder, "run", *ARGUMENTS[1:])
     done = debug(folder, "step", "b Writer", "guards", "events", "diff", arguments=("debug", "last"))
-    assert done.stdout.count("error: the run is completed, so you can only look at it") == 2
+    assert done.stdout.count("error: the run is completed, so you can only view it") == 2
     assert "Writer[2]/Reviewer completed ACCEPT" in done.stdout
     assert "result Tea is a cold drink." in done.stdout
     assert done.exit_code == 0
@@ -363,7 +363,7 @@ def test_ctrl_c_cancels_calls_and_a_second_one_leaves(folder: Path) -> None:
         screen.type(b"b")
         screen.until_shown("breakpoint Writer set", ">»●   Writer")
         screen.type(b"s")
-        screen.until_shown("the last action has not ended yet")
+        screen.until_shown("the previous action is still running")
         screen.type(CTRL_C)
         screen.until_shown("paused: interrupted", "were cancelled", ">▶●   Writer")
         screen.type(b"s")
@@ -472,7 +472,7 @@ def test_a_question_is_answered_on_the_screen(tmp_path: Path) -> None:
         screen.type(b"shorter\r")
         screen.until_shown("✓ completed", "result shorter")
         screen.type(b"s")
-        screen.until_shown("you can only look at it")
+        screen.until_shown("you can only view it")
         screen.type(b"q")
         assert screen.end() == 0
 

@@ -600,7 +600,7 @@ def test_interrupt_at_an_unlock_prompt_leaves_the_run_locked(
     nodes = [python("A", "quick"), python("B", "quick")]
     prepare(tmp_path, graph(nodes, [("A", "B")], limits={"steps": 1}), {})
     assert roundel(tmp_path, *RUN).exit_code == 3
-    prompts = ["Why", "understand", "accept", "checked"]
+    prompts = ["Why", "understand", "accept", "reviewed"]
     with Terminal(tmp_path, "unlock", "last") as terminal:
         for prompt, answer in zip(prompts, answers, strict=False):
             terminal.until(prompt)

@@ -115,7 +115,7 @@ def test_quarantine(folder: Path) -> None:
         (["promote", "--group", "team", "--run", "last"], 2, "--run with --at"),
         (["promote", "--group", "team", "99"], 1, "group 'team' has no entry 99"),
         (["promote", "--group", "", "--text", "x"], 1, "long-term memory belongs to a group"),
-        (["promote", "--group", "team", "--run", "last", "--at", "Z"], 1, "no node gave anything at 'Z'"),
+        (["promote", "--group", "team", "--run", "last", "--at", "Z"], 1, "no node has an output at 'Z'"),
         (["promote", "--group", "team", "--run", "zz", "--at", "A"], 2, "there is no run 'zz'"),
         (["promote", "--group", "team", "one"], 2, "'one' is not a valid integer"),
         (["forget", "--group", "team"], 2, "name the entries by their ids, or give --all"),

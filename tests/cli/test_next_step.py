@@ -184,7 +184,7 @@ def test_failed_run_suggests_a_retry(shell: Shell) -> None:
     done = shell(f"{retry} --json", DONE)
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
     again = shell(retry, FAILED)
-    assert "has not failed, so there is nothing to retry; it is completed" in again.stderr
+    assert "has not failed, so it cannot be retried; it is completed" in again.stderr
     assert next_of(again) == log
     events = [json.loads(line) for line in shell(f"{log} --json", DONE).stdout.splitlines()]
     finished = [event["data"]["status"] for event in events if event["event"] == "run_finished"]

@@ -45,7 +45,7 @@ def test_secrets_do_not_leak_into_the_next_command(flow: str) -> None:
 
 def test_password_of_an_unknown_store_url_is_masked(flow: str) -> None:
     result = CliRunner().invoke(cli, ["run", flow, "--store", "mysql://ann:tea@host/runs"])
-    assert "'mysql://ann:***@host/runs' is no store" in result.output
+    assert "'mysql://ann:***@host/runs' is not a known kind of store" in result.output
     assert "tea" not in result.output
 
 

@@ -65,7 +65,7 @@ def test_reading_commands_create_no_store(folder: Path) -> None:
         ("script.yaml", 1, "is not a Roundel store"),
         (".", 1, "is a directory; a store is a file"),
         ("script.yaml/runs.db", 1, "script.yaml is a file, not a folder"),
-        ("postgres://somewhere/runs", 2, "no store that this version knows"),
+        ("postgres://somewhere/runs", 2, "not a known kind of store"),
         ("sqlite:///runs.db?sync=maybe", 2, "full, normal, off"),
         ("sqlite:///runs.db?mode=ro", 2, "no option 'mode'"),
     ],
@@ -148,7 +148,7 @@ def test_run_is_found_by_a_prefix_of_its_id(finished: Path) -> None:
     shared = next(one for one in beginnings if beginnings.count(one) > 1)
     unclear = roundel(finished, "log", shared)
     assert unclear.exit_code == 2
-    assert f"'{shared}' may be any of" in unclear.stderr and "give more of the id" in unclear.stderr
+    assert f"'{shared}' may be any of" in unclear.stderr and "use a longer prefix of the id" in unclear.stderr
 
 
 def test_log_shows_the_events_of_a_run(finished: Path) -> None:
@@ -244,7 +244,7 @@ def test_fork_and_replay_with_another_variable(folder: Path) -> None:
     for command in ("fork", "replay"):
         gone = roundel(folder, command, "last", "--var", "ROUNDS=4")
         assert (gone.exit_code, gone.stdout) == (1, "")
-        assert "flow.yaml, which is not there any more" in gone.stderr and "--workflow FILE" in gone.stderr
+        assert "flow.yaml, which no longer exists" in gone.stderr and "--workflow FILE" in gone.stderr
 
 
 def test_limits_of_one_loop_are_inherited_and_raised_by_a_fork(folder: Path) -> None:
@@ -333,7 +333,7 @@ def test_pruning_makes_the_file_smaller(folder: Path) -> None:
     assert store.stat().st_size < before / 2
 
 
-# A store that is not there any more, or cannot be used.
+# A store that no longer exists, or cannot be used.
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
@@ -418,7 +418,7 @@ def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
         (["pause", "last"], 1, "completed"),
         (["stop", "last"], 1, "completed"),
         (["answer", "last"], 1, "has no open question; its status is completed"),
-        (["answer", "last", "yes"], 1, "asks nobody; it is completed"),
+        (["answer", "last", "yes"], 1, "has no open question; it is completed"),
         (["fork", "last"], 1, "--at ADDRESS"),
         (["fork", "last", "--at", "Nobody"], 1, "never reached 'Nobody'"),
         (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
@@ -431,9 +431,9 @@ def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
         (["replay", "last", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["prune", "--keep", "best"], 2, "say which runs"),
         (["prune", "last"], 2, "--keep"),
-        (["prune", "last", "--keep", "bits"], 2, "'bits' names no rounds"),
+        (["prune", "last", "--keep", "bits"], 2, "'bits' is not a selection of rounds"),
         (["prune", "last", "--keep", "every:0"], 2, "every:0"),
-        (["prune", "last", "--keep", ","], 2, "say which rounds"),
+        (["prune", "last", "--keep", ","], 2, "name the rounds to keep"),
         (["prune", "--keep", "best", "--older-than", "soon"], 2, "not 'soon'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -449,7 +449,7 @@ def test_answer_to_an_address_without_question_is_rejected(folder: Path) -> None
     run(folder)
     wrong = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor")
     assert wrong.exit_code == 1
-    assert "asks nobody at 'Writer[2]/Editor', but at Writer[1]/Editor" in wrong.stderr
+    assert "has no open question at 'Writer[2]/Editor'; open questions: Writer[1]/Editor" in wrong.stderr
     assert roundel(folder, "prune", "last", "--keep", "best").exit_code == 1
 
 
@@ -460,7 +460,7 @@ def test_answer_must_name_one_of_several_questions(folder: Path) -> None:
     run(folder)
     unclear = roundel(folder, "answer", "last", "yes")
     assert unclear.exit_code == 1
-    assert "more than one question; say which (--at): Ada, Bo" in unclear.stderr
+    assert "several open questions; select one (--at): Ada, Bo" in unclear.stderr
     assert roundel(folder, "answer", "last").stdout.count("Your answer?") == 2
     assert roundel(folder, "answer", "last", "yes", "--at", "Bo").exit_code == 4
     assert roundel(folder, "answer", "last", "no").exit_code == 0

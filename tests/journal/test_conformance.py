@@ -447,7 +447,7 @@ def test_deleted_run_is_lost_to_its_owner(stores: Stores) -> None:
             store.save_snapshot(claim, Snapshot(1, 1, b""), {}),
             store.settle(claim, [1], "done"),
         ):
-            with pytest.raises(Gone, match="run run is not in the store any more"):
+            with pytest.raises(Gone, match="run run is no longer in the store"):
                 await work
         await store.release(claim)
         await other.create(new(), chunk(STARTED))  # another run with the same id

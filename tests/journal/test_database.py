@@ -77,11 +77,11 @@ def test_store_below_a_dangling_link_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "drive").symlink_to("/missing/drive")
     path = tmp_path / "drive/runs.db"
     reported = (
-        f"{path}: {tmp_path}/drive is a link to /missing/drive, which is not there; use another --store"
+        f"{path}: {tmp_path}/drive is a link to /missing/drive, which does not exist; use another --store"
     )
     assert refused(path) == reported
     (tmp_path / "runs.db").symlink_to("/missing/drive/runs.db")
-    assert "is a link to /missing/drive/runs.db, which is not there" in refused(tmp_path / "runs.db")
+    assert "is a link to /missing/drive/runs.db, which does not exist" in refused(tmp_path / "runs.db")
     assert not Path("/missing").exists()
 
 
@@ -267,7 +267,7 @@ def test_the_database_of_another_program_is_refused_and_not_changed(
     foreign(path, *statements)
     before = snapshot(tmp_path)
     assert refused(path, work) == (
-        f"{path} is not a Roundel store: it is the database of another program, and stays as it is; "
+        f"{path} is not a Roundel store: it is the database of another program, and was not changed; "
         "use another --store"
     )
     assert snapshot(tmp_path) == before
@@ -631,10 +631,10 @@ def test_append_to_a_deleted_run_raises_gone_not_fenced(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         await store.delete("run")
-        with pytest.raises(Gone, match="run run is not in the store any more"):
+        with pytest.raises(Gone, match="run run is no longer in the store"):
             await store.append(claim, 1, chunk(*waits(1)), "running", None)
         assert await store.lost([claim]) == [claim]
-        with pytest.raises(Gone, match="run run is not in the store any more"):
+        with pytest.raises(Gone, match="run run is no longer in the store"):
             await store.save_snapshot(claim, Snapshot(1, 1, b""), {})
 
     asyncio.run(using(tmp_path / "runs.db", story))

@@ -114,11 +114,11 @@ def test_entry_points_add_stores(tmp_path: Path) -> None:
             "broken://host",
             r"broken: cannot be opened, since other_store:broken fails \(RuntimeError: no driver\)",
         ),
-        ("nothing://host", "other_store:nothing fails .it returns str, which is no Store"),
+        ("nothing://host", "other_store:nothing fails .it returns str, which is not a Store"),
         ("missing://host", "other_store:missing fails .AttributeError"),
         (
             "unknown://ann:tea@host",
-            r"'unknown://ann:\*\*\*@host' is no store .* one of broken:, forgetful:, memory:",
+            r"'unknown://ann:\*\*\*@host' is not a known kind of store.* one of broken:, forgetful:, memory:",
         ),
     ],
 )

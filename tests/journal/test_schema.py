@@ -67,8 +67,8 @@ def test_a_file_of_an_older_format_is_refused_and_not_changed(
             asyncio.run(using(path, work))
         assert str(refused.value) == (
             f"{path} was written by an older version of roundel (its format is {number}, this one needs "
-            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if its runs are not "
-            "needed any more. It was not changed"
+            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if you no longer "
+            "need its runs. It was not changed"
         )
     done = CliRunner().invoke(cli, ["runs", "--store", str(path)])
     assert done.exit_code == 1

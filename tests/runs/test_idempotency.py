@@ -97,7 +97,7 @@ def test_other_content_under_the_same_key_is_refused(place: Any, changed: dict[s
 
 def test_a_run_that_is_not_stored_has_no_key() -> None:
     async def story(runs: roundel.Runs) -> None:
-        with pytest.raises(ValueError, match="for runs that are stored"):
+        with pytest.raises(ValueError, match="requires a stored run"):
             await runs.start(GRAPH, idempotency_key="key", stored=False)
 
     using(InMemoryStore(), story)

@@ -40,7 +40,7 @@ def test_store_urls_are_resolved(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgres://host/runs", "no store that this version knows"),
+        ("postgres://host/runs", "not a known kind of store"),
         ("sqlite://runs.db", "sqlite:///PATH"),
         ("sqlite:///runs.db?sync=often", "full, normal, off"),
         ("sqlite:///runs.db?cache=1&sync=off", "no option 'cache'"),

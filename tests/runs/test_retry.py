@@ -257,7 +257,7 @@ def test_only_a_failed_run_can_be_retried(tmp_path: Path) -> None:
         assert (await runs.result(run_id)).status == "completed"
         changes: tuple[dict[str, Any], ...] = ({}, {"limits": {"rounds": 7}})
         for change in changes:
-            with pytest.raises(StoreError, match="has not failed, so there is nothing to retry"):
+            with pytest.raises(StoreError, match="has not failed, so it cannot be retried"):
                 await runs.retry(run_id, **change)
         with pytest.raises(StoreError, match="is over"):
             await runs.resume(run_id)

@@ -271,7 +271,7 @@ def test_pruned_runs_keep_the_selected_rounds(place: Path) -> None:
 
     async def story(runs: roundel.Runs) -> None:
         everything = await runs.events("last")
-        with pytest.raises(roundel.StoreError, match="names no rounds"):
+        with pytest.raises(roundel.StoreError, match="is not a selection of rounds"):
             await runs.prune("last", keep="some")
         await runs.prune("last", keep="all")
         assert await runs.events("last") == everything

@@ -297,7 +297,7 @@ def test_run_that_cannot_be_stored_or_resumed_leases_no_resources(
                 await runs.start(graph, "tea")
         run_id = await runs.start(graph, "tea")
         assert (await runs.result(run_id)).status == "waiting"
-        with pytest.raises(roundel.StoreError, match="asks nobody at 'B'"):
+        with pytest.raises(roundel.StoreError, match="has no open question at 'B'"):
             await runs.answer(run_id, "yes", at="B", execute=Attachment())
         assert len(leased) == 2, "to see that the request cannot be meant takes no model"
         assert [one._keys for one in leased] == [{}, {}]

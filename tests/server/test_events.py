@@ -231,7 +231,7 @@ def test_hub_refuses_too_many_streams_and_those_after_its_end() -> None:
         hub.check()
         stream = hub.stream(run_id, 0)
         await anext(stream)
-        with pytest.raises(Problem, match="1 streams"):
+        with pytest.raises(Problem, match="1 event streams"):
             hub.check()
         await hub.close()
         assert [chunk async for chunk in stream] == [], "no end: the run is not over"

@@ -414,7 +414,7 @@ def test_every_route_refuses_lesser_roles() -> None:
             for role in ROLES:
                 body = example_of(server, method, path)
                 answer = await clients[role].request(method, filled(path), json=body)
-                if answer.status_code == 403 and "takes the role" in answer.text:
+                if answer.status_code == 403 and "requires the role" in answer.text:
                     refused.append(role)
             least = ROLES[len(refused)]
             assert refused == list(ROLES[: len(refused)]), "a role contains those before it"

@@ -111,7 +111,7 @@ def test_a_budget_says_which_call_was_not_made(site: Site, page: Page) -> None:
     figures = page.get_by_label("Figures of the lock")
     expect(figures).to_contain_text("320 tokens")
     expect(figures).to_contain_text("Writer[2]/Writer")
-    expect(page.get_by_text("480 tokens would do")).to_be_visible()
+    expect(page.get_by_text("480 tokens would be enough")).to_be_visible()
     expect(page.get_by_label("Raise tokens to")).to_have_value("800")
     page.get_by_label("Raise tokens to").fill("5,000")
     _confirm(page, "It is nearly done.")

@@ -183,4 +183,4 @@ def test_a_viewer_watches_and_controls_nothing(site: Site, browser: Browser) -> 
 def test_a_run_that_is_not_there(pages: Pages) -> None:
     pages.refusals = {404}
     page = pages.open("/runs/nothing")
-    expect(page.get_by_role("alert")).to_contain_text("There is no such thing here")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")

@@ -78,7 +78,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
     report = Report()
     assert read_file(Locked(tmp_path / "flow.yaml"), report) is None
-    assert [found.message for found in report.errors] == ["there is no permission to read the file"]
+    assert [found.message for found in report.errors] == ["you do not have permission to read the file"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])

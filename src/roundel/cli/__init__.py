@@ -34,9 +34,9 @@ COMMANDS = {
     "resume": "Resume a run.",
     "retry": "Retry a failed run.",
     "debug": "Debug a workflow or a run in the terminal.",
-    "step": "Let a paused run take one step.",
+    "step": "Take one step of a paused run.",
     "break": "Set and list the breakpoints of a run.",
-    "edit": "Edit a waiting message of a paused run.",
+    "edit": "Edit a queued message of a paused run.",
     "pause": "Pause a run.",
     "stop": "Stop a run.",
     "answer": "Answer a question of a run.",
@@ -48,7 +48,7 @@ COMMANDS = {
     "memory": "Show and change the memory of groups.",
     "serve": "Serve the HTTP API, and execute runs.",
     "token": "Create, list and revoke the tokens of a server.",
-    "demo": "Watch two loops, with no key and no network.",
+    "demo": "Watch two loops, without a key or a network.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }
@@ -68,7 +68,7 @@ resumed."""
 INVALID = 2
 """The exit code for bad usage, an invalid workflow and an unknown run; click uses it for usage
 errors."""
-NO_ANSWER = "the input ended before there was an answer"
+NO_ANSWER = "the input ended before an answer was given"
 COMPLETION = "_ROUNDEL_COMPLETE"
 """The environment variable with which a shell requests completion."""
 
@@ -106,7 +106,7 @@ class Commands(click.Group):
             # click turns both KeyboardInterrupt and the end of input at a prompt into Abort.
             interrupted = isinstance(abort.__context__, KeyboardInterrupt)
             code = INTERRUPTED if interrupted else 1
-            click.echo("interrupted" if interrupted else f"{NO_ANSWER}; nothing was changed", err=True)
+            click.echo("interrupted" if interrupted else f"{NO_ANSWER}; no changes were made", err=True)
             step.command = step.command or repeat_command(step)
         except click.ClickException as error:
             code = error.exit_code

@@ -181,7 +181,7 @@ def lock_command(run: str, reason: str, by: str, place: str | None) -> None:
     to let the run continue (roundel unlock).
     """
     if not reason.strip():
-        raise click.UsageError("--reason takes a text that says why the run is locked")
+        raise click.UsageError("--reason requires a text that explains why you lock the run")
 
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
@@ -195,8 +195,8 @@ def lock_command(run: str, reason: str, by: str, place: str | None) -> None:
 
 QUESTIONS = {
     "cause_understood": "Do you understand why it was locked?",
-    "cost_accepted": "Do you accept the cost to continue?",
-    "workflow_reviewed": "Have you checked the workflow and its limits?",
+    "cost_accepted": "Do you accept the cost of continuing?",
+    "workflow_reviewed": "Have you reviewed the workflow and its limits?",
 }
 
 OPTIONS = {
@@ -213,9 +213,9 @@ OPTIONS = {
 @run_argument
 @click.option("--reason", default="", metavar="TEXT", help="Why the run may continue; stored with it.")
 @click.option("--cause-understood", is_flag=True, help="Confirm that you understand why it was locked.")
-@click.option("--cost-accepted", is_flag=True, help="Confirm that you accept the cost to continue.")
+@click.option("--cost-accepted", is_flag=True, help="Confirm that you accept the cost of continuing.")
 @click.option(
-    "--workflow-reviewed", is_flag=True, help="Confirm that you have checked the workflow and its limits."
+    "--workflow-reviewed", is_flag=True, help="Confirm that you have reviewed the workflow and its limits."
 )
 @raise_option
 @click.option("--message", metavar="TEXT", help="Replace the last message.")
@@ -320,7 +320,7 @@ def _must_be_complete(run_id: str, missing: Sequence[str]) -> None:
         return
     suggest("unlock", run_id, "--reason", "TEXT", *map(_option, CHECKS))
     named = ", ".join("--reason TEXT" if option == "--reason" else option for option in missing)
-    raise click.UsageError(f"unlock takes a reason and three self-checks; missing: {named}")
+    raise click.UsageError(f"unlock requires a reason and three confirmations; missing: {named}")
 
 
 def _with_options(error: StoreError) -> StoreError:

@@ -89,7 +89,7 @@ def debug_command(
         for option, value in (*given, ("--limit", limits), ("--model", chosen)):
             if value:
                 raise click.UsageError(
-                    f"{option} is for a run that is started here, and '{target}' is no workflow file"
+                    f"{option} is for a run that is started here, and '{target}' is not a workflow file"
                 )
         sys.exit(with_runs(place, lambda runs: _debug_run(runs, target, places, plain, as_json)))
     loaded = load_for_start(target, script_file, limits, pairs, places, model)

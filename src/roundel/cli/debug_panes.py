@@ -122,7 +122,7 @@ class DebugPanes:
         """The messages that wait at a node; the chosen one is marked, and is the one that `e` edits."""
         waiting = self._session.queue_of(node) if node is not None else []
         if not waiting:
-            return [Text("no message waits here", "dim")]
+            return [Text("the queue is empty", "dim")]
         lines: list[Text] = []
         place = ""
         for number, (address, message) in enumerate(waiting):

@@ -36,7 +36,7 @@ pause               pause a running run
 select NODE         select a node: the one that queue, diff, e and answer are about
 state               the run, its outline and what is next
 queue, diff, ready, guards, events, unlock
-q, quit             quit; the run stays as it is"""
+q, quit             quit without changing the run"""
 _ALIASES = {
     "s": "step",
     "r": "round",

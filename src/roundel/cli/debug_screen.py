@@ -45,7 +45,7 @@ INLINE_CHARACTERS = 200
 """Longer messages, and those of several lines, are edited in an editor."""
 CHANGED, REDRAW = "changed", "redraw"
 """In the inbox: the run may have changed; the screen has."""
-UNFINISHED = "the last action has not ended yet; p pauses the run, Ctrl-C interrupts it"
+UNFINISHED = "the previous action is still running; p pauses the run, Ctrl-C interrupts it"
 REFUSED = (StoreError, BreakpointError, WorkflowError, OSError, click.ClickException)
 """Errors that a person can do something about; they are shown in the notice line."""
 
@@ -195,9 +195,9 @@ class DebugScreen:
             self._impatient = True
             self._leave_by_signal()
         elif self._session.interrupt():
-            self._say("cancelling the calls in flight; Ctrl-C again leaves")
+            self._say("cancelling the calls in flight; press Ctrl-C again to quit")
         else:
-            self._say("Ctrl-C again leaves, and so does q")
+            self._say("press Ctrl-C again or q to quit")
 
     def _press_in_prompt(self, press: KeyPress) -> None:
         prompt = self._state.prompt
@@ -302,7 +302,7 @@ class DebugScreen:
         try:
             said = await begin()
             if self._session.was_interrupted:
-                self._say("the calls in flight were cancelled; a step makes them again")
+                self._say("the calls in flight were cancelled; a step repeats them")
             elif said or done or self._state.notice in (busy, UNFINISHED):
                 self._say(said if isinstance(said, str) else done)
         except EditConflict as error:
@@ -375,7 +375,7 @@ class DebugScreen:
     async def _edit(self) -> None:
         chosen = self._chosen_message()
         if chosen is None:
-            self._say("no message waits at this node", error=True)
+            self._say("the queue of this node is empty", error=True)
             return
         address, message = chosen
         if self._session.picture.seen.status not in ("paused", "suspended_locked"):

@@ -300,7 +300,9 @@ class DebugSession:
     def _refuse_if_over(self) -> None:
         if self.picture.is_over:
             status = self.picture.seen.status
-            raise StoreError(f"the run is {status}, so you can only look at it; `roundel fork` starts anew")
+            raise StoreError(
+                f"the run is {status}, so you can only view it; `roundel fork` starts a new run from it"
+            )
 
 
 def _debug_line(event: Event) -> str:

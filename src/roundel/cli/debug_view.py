@@ -55,8 +55,8 @@ HELP = (
     ("← →  h l", "select a message in its queue"),
     ("Tab", "next pane; Shift-Tab the one before"),
     ("PgUp PgDn", "scroll the pane"),
-    ("Ctrl-C", "cancel the calls in flight; twice: leave"),
-    ("q", "quit; the run stays as it is"),
+    ("Ctrl-C", "cancel the calls in flight; twice: quit"),
+    ("q", "quit without changing the run"),
 )
 SIGNS_HELP = "▶ ready  » running  ? asks  … entered  ✓ has run  ● breakpoint  ○ at one place"
 

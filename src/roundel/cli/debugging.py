@@ -98,14 +98,21 @@ def break_command(
 @run_argument
 @click.argument("text", required=False, metavar="[TEXT|-]")
 @data_option("New structured fields of the message, as a JSON object.")
-@click.option("--at", "address", default="", metavar="ADDRESS", help="The node at which the message waits.")
+@click.option(
+    "--at", "address", default="", metavar="ADDRESS", help="The node in whose queue the message is."
+)
 @click.option(
     "--position",
     type=click.IntRange(min=0),
     metavar="N",
     help="Its number in the queue, from 0; by default, the last one.",
 )
-@click.option("--version", default="", metavar="VERSION", help="Refuse if it is another version by now.")
+@click.option(
+    "--version",
+    default="",
+    metavar="VERSION",
+    help="Refuse the edit if the message no longer has this version.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the waiting messages as JSON.")
 @store_option
 def edit_command(

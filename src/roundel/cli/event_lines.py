@@ -161,7 +161,7 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
         return _question_line(kind, address, data)
     if kind == "limit_reached":
         reached = (
-            f"no known price of {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
+            f"no known price for {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
         )
         return f"{address}  limit reached  {reached}"
     if kind == "breaker_tripped":

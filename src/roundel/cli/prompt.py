@@ -80,13 +80,13 @@ def _format_figure(name: str, value: Any) -> str:
 _SHARES = ("novelty", "threshold")
 _PHRASES = {
     ("stale_rounds", "threshold", "novelty"): (
-        "in {stale_rounds} rounds every message repeats an earlier one of its speaker: "
-        "at most {novelty} new, where {threshold} would do"
+        "in {stale_rounds} rounds every message repeats an earlier one by the same speaker: "
+        "at most {novelty} new, {threshold} required"
     ),
     ("tokens", "estimate", "factor"): (
-        "{tokens} tokens, where about {estimate} were expected; at {factor} times as many the breaker trips"
+        "{tokens} tokens instead of the expected {estimate}; the breaker trips at {factor} times the estimate"
     ),
-    ("seconds", "limit"): "{seconds} seconds of work; after {limit} the breaker trips",
+    ("seconds", "limit"): "{seconds} seconds of work; the breaker trips after {limit}",
     ("scope", "spent", "reserved", "wanted"): (
         "{scope}: {spent} spent, {reserved} reserved by calls in flight, {wanted} more wanted"
     ),

@@ -288,9 +288,7 @@ def resolve_request(request: RunRequest, state: Run) -> RunRequest:
     not locked, or to be locked that is locked or over. The kernel refuses such facts, too; here the text can
     say what to do instead."""
     if isinstance(request, RetryRun) and state.status != "failed":
-        raise StoreError(
-            f"run {state.run_id} has not failed, so there is nothing to retry; it is {state.status}"
-        )
+        raise StoreError(f"run {state.run_id} has not failed, so it cannot be retried; it is {state.status}")
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
     if isinstance(request, LockRun):
@@ -359,11 +357,11 @@ def find_question(address: str, state: Run) -> Question:
     questions, run_id = open_questions(state), state.run_id
     addresses = ", ".join(sorted(questions))
     if not questions:
-        raise StoreError(f"run {run_id} asks nobody; it is {state.status}")
+        raise StoreError(f"run {run_id} has no open question; it is {state.status}")
     if address and address not in questions:
-        raise StoreError(f"run {run_id} asks nobody at '{address}', but at {addresses}")
+        raise StoreError(f"run {run_id} has no open question at '{address}'; open questions: {addresses}")
     if not address and len(questions) > 1:
-        raise StoreError(f"run {run_id} asks more than one question; say which (--at): {addresses}")
+        raise StoreError(f"run {run_id} has several open questions; select one (--at): {addresses}")
     return questions[address or addresses]
 
 

@@ -219,13 +219,13 @@ def _source_with_placeholders(original: Workflow, source: Source | None) -> Sour
         return source
     if not original.file:
         raise StoreError(
-            "the run was not started from a file, and its stored workflow has no variables any more: they "
-            "were replaced when it was loaded; give the workflow again (in Python: workflow=)"
+            "the run was not started from a file, and its stored workflow has no variables, because they "
+            "were replaced when it was loaded; pass the workflow again (in Python: workflow=)"
         )
     if not Path(original.file).is_file():
         raise StoreError(
-            f"the run was started from {original.file}, which is not there any more, and its stored workflow "
-            "has no variables: they were replaced when it was loaded; give the file (--workflow FILE)"
+            f"the run was started from {original.file}, which no longer exists, and its stored workflow has "
+            "no variables, because they were replaced when it was loaded; pass the file (--workflow FILE)"
         )
     return original.file
 

@@ -175,7 +175,7 @@ def lost_claim_error(claim: Claim, run_exists: bool) -> StoreError:
     if run_exists:
         return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
     return Gone(
-        f"run {claim.run_id} is not in the store any more: it was deleted, or another file was put in place "
+        f"run {claim.run_id} is no longer in the store: it was deleted, or another file was put in place "
         "of the store; this process has stopped, and the run has to be started again"
     )
 
@@ -201,7 +201,7 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
         raise no_run_error(run_id)
     number, count, pruned = found
     if pruned:
-        raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}'; its facts are gone")
+        raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}'; its facts were deleted")
     # The chunk that contains the first of them may begin before it.
     begins, ends = number << 32, number + 1 << 32
     query = (

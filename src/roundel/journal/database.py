@@ -119,7 +119,7 @@ class Database:
         except FileNotFoundError:
             if self._file.is_symlink():
                 target = self._file.readlink()
-                raise StoreError(f"{self.path} is a link to {target}, which is not there") from None
+                raise StoreError(f"{self.path} is a link to {target}, which does not exist") from None
             return False
         except (OSError, ValueError) as error:
             raise self.explain(error) from None
@@ -203,8 +203,8 @@ class Database:
         found = self._contents()
         if not (found.is_store or found.is_empty):
             raise StoreError(
-                f"{self.path} is not a Roundel store: it is the database of another program, and stays as it "
-                "is; use another --store"
+                f"{self.path} is not a Roundel store: it is the database of another program, and was not "
+                "changed; use another --store"
             )
         check_format(found.version, str(self.path))
         return not found.is_empty

@@ -40,7 +40,7 @@ _ADVICE = {
     "malformed": DAMAGED,
     "locked": "another program has locked it; try again when it is done",
     "no such module": "this Python has an SQLite without full-text search (FTS5); use one that has it",
-    "disk I/O": f"the disk does not answer; {RESUME_LATER}",
+    "disk I/O": f"the disk does not respond; {RESUME_LATER}",
 }
 _REMEDIES = {
     errno.ENOSPC: f"make room; {RESUME_LATER}",
@@ -48,7 +48,7 @@ _REMEDIES = {
     errno.EFBIG: f"raise the limit for the size of a file (ulimit -f); {RESUME_LATER}",
     errno.EMFILE: f"raise the limit (ulimit -n), or run less at the same time; {RESUME_LATER}",
     errno.ENFILE: f"the whole system has reached its limit; {RESUME_LATER}",
-    errno.EIO: f"the disk does not answer; {RESUME_LATER}",
+    errno.EIO: f"the disk does not respond; {RESUME_LATER}",
 }
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
@@ -125,7 +125,7 @@ def _path_problem(file: Path) -> str:
             mode = folder.stat().st_mode
         except FileNotFoundError:
             if folder.is_symlink():
-                return f"{folder} is a link to {folder.readlink()}, which is not there; {USE_ANOTHER_STORE}"
+                return f"{folder} is a link to {folder.readlink()}, which does not exist; {USE_ANOTHER_STORE}"
             return ""
         except PermissionError:
             return f"permission denied: {before} may not be entered; {USE_ANOTHER_STORE}"

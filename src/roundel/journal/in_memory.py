@@ -135,7 +135,7 @@ class InMemoryStore:
 
     async def close(self) -> None:
         """Releases all claims. The runs stay, as long as there is a reference to the store."""
-        self._signal.close(f"{self.location}: the store was closed while somebody waited for an append")
+        self._signal.close(f"{self.location}: the store was closed while an append was waiting")
         with self._lock:
             for run in self._runs.values():
                 run.owned = False
@@ -261,7 +261,9 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}'; its facts are gone")
+                raise StoreError(
+                    f"run {run_id} was pruned to its rounds '{run.pruned}'; its facts were deleted"
+                )
             rows = [row for row in run.chunks if row[0] + row[1] > after]
             count = run.facts
         # Decoded outside of the lock, like below: chunks never change, and decoding takes the longest.

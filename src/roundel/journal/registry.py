@@ -78,14 +78,14 @@ def sqlite_file(url: str) -> tuple[str, str]:
     if "://" not in url:
         return url, "full"
     if not url.startswith(SQLITE):
-        raise ValueError(f"'{_mask_url(url)}' names no file; write {SQLITE}PATH")
+        raise ValueError(f"'{_mask_url(url)}' does not name a file; write {SQLITE}PATH")
     path, _, query = url.removeprefix(SQLITE).partition("?")
     if not path:
-        raise ValueError(f"'{url}' names no file; write {SQLITE}PATH")
+        raise ValueError(f"'{url}' does not name a file; write {SQLITE}PATH")
     options = parse_qs(query)
     unknown = options.keys() - {"sync"}
     if unknown:
-        raise ValueError(f"a store has no option '{min(unknown)}'; there is only sync")
+        raise ValueError(f"a store has no option '{min(unknown)}'; the only option is sync")
     return unquote(path), options.get("sync", ["full"])[0]
 
 
@@ -102,7 +102,9 @@ def _open_in_memory(url: str) -> InMemoryStore:
 
     name = url.partition(":")[2]
     if not re.fullmatch(r"[\w.-]*", name):
-        raise ValueError(f"'{_mask_url(url)}' is no name of a store in memory; write memory: or memory:NAME")
+        raise ValueError(
+            f"'{_mask_url(url)}' is not the name of an in-memory store; write memory: or memory:NAME"
+        )
     with _lock:
         return _in_memory.setdefault(name, InMemoryStore(name))
 
@@ -118,7 +120,7 @@ def _open_from_package(scheme: str, url: str) -> Store:
     if scheme not in known:
         kinds = ", ".join(sorted(f"{name}:" for name in {"sqlite", "memory", *known}))
         raise ValueError(
-            f"'{_mask_url(url)}' is no store that this version knows; give a path, or a URL of one of "
+            f"'{_mask_url(url)}' is not a known kind of store; use a path, or a URL of one of "
             f"{kinds} (packages add others by the entry point group {ENTRY_POINT_GROUP})"
         )
     try:
@@ -129,7 +131,7 @@ def _open_from_package(scheme: str, url: str) -> Store:
         raise StoreError(_plugin_error(known[scheme], f"{type(error).__name__}: {error}")) from error
     if not isinstance(store, Store):
         raise StoreError(
-            _plugin_error(known[scheme], f"it returns {type(store).__name__}, which is no Store")
+            _plugin_error(known[scheme], f"it returns {type(store).__name__}, which is not a Store")
         )
     return store
 

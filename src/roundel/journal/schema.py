@@ -143,8 +143,8 @@ def check_format(version: int, location: str) -> None:
     if 0 < version < FORMAT:
         raise StoreError(
             f"{location} was written by an older version of roundel (its format is {version}, this one needs "
-            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if its runs are not "
-            "needed any more. It was not changed"
+            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if you no longer "
+            "need its runs. It was not changed"
         )
 
 

@@ -377,7 +377,7 @@ class SqliteStore(RunRows, ControlRequests):
     async def close(self) -> None:
         """Releases all claims, completes what was requested, and closes the file. The signal first:
         those who wait for an append get an error instead of waiting for ever."""
-        self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
+        self._signal.close(f"{self.path}: the store was closed while an append was waiting")
         await self.release_all()
         await self._writer.close()
 

@@ -32,22 +32,22 @@ MILLION = 1_000_000
 """Prices are per million tokens."""
 
 ASSUMPTIONS = (
-    "at worst a loop runs until its guard ends it, or to its cap, where the run is locked",
-    "typical: a loop takes half of the rounds that it may",
-    f"typical: a loop that nothing but its cap or a clock bounds takes {TYPICAL_CAPPED} rounds",
-    f"typical: a loop agent or debate takes half of its rounds, and no more than {TYPICAL_TURNS}",
-    f"typical: a dynamic edge brings {TYPICAL_PARTS} parts",
+    "worst case: a loop runs until its guard ends it, or until its cap locks the run",
+    "typical: a loop takes half of its maximum rounds",
+    f"typical: a loop that only its cap or a timer bounds takes {TYPICAL_CAPPED} rounds",
+    f"typical: a loop agent or debate takes half of its maximum rounds, at most {TYPICAL_TURNS}",
+    f"typical: a dynamic edge produces {TYPICAL_PARTS} parts",
     f"typical: a message has {TYPICAL_MESSAGE} tokens; a token is {CHARACTERS_A_TOKEN} characters",
-    "an agent sees its role, its prompt and one message for each edge that leads to it",
-    "an agent in a loop sees the task and its last answer besides, or its history",
-    "at worst each run of an agent takes one call more, for an answer that is empty or a list too long",
-    "tokens: nothing bounds them at worst, since what an agent is sent grows with what was said",
-    "at worst an agent calls its model after each round of tools, for each repair, and to reflect",
-    "at worst there are max_tool_calls rounds of tools, each with max_calls_per_round calls",
-    "typical: an agent with tools uses them in 2 rounds, with one call each; nothing is repaired",
-    "typical: each further call of one run sees one message more",
-    "calls that fail and are made again are not counted",
-    "cost: of typical tokens, at the price of the profile or the listed one; nothing bounds it",
+    "an agent receives its role, its prompt and one message for each incoming edge",
+    "an agent in a loop also receives the task and its last answer, or its history",
+    "worst case: each run of an agent takes one more call, for an empty answer or an overlong list",
+    "tokens: no worst case, because the input of an agent grows with the conversation",
+    "worst case: an agent calls its model after each tool round, for each repair, and to reflect",
+    "worst case: an agent uses max_tool_calls tool rounds, each with max_calls_per_round calls",
+    "typical: an agent with tools uses 2 tool rounds with one call each, and no repairs",
+    "typical: each further call of one run receives one more message",
+    "retries of failed calls are not counted",
+    "cost: of the typical tokens, at the price of the profile or the price table; no worst case",
 )
 
 

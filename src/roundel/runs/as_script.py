@@ -44,7 +44,7 @@ async def run_as_script(store: Store, run_id: str) -> str:
     """The text of a script file with which a run of the same workflow repeats this one; StoreError if the
     run was pruned."""
     if await store.kept(run_id) is not None:
-        raise StoreError(f"run {run_id} was pruned, so its replies are not stored any more")
+        raise StoreError(f"run {run_id} was pruned, so its replies are no longer stored")
     # In a thread: a long run takes seconds to replay, and a server has other requests meanwhile.
     return await asyncio.to_thread(_replayed, *await current_history(store, run_id))
 

@@ -615,7 +615,7 @@ async def revise(
         opened = await open_run(store, run_id)
         if opened.state.status != "failed":
             raise StoreError(
-                f"run {run_id} has not failed, so there is nothing to retry; it is {opened.state.status}"
+                f"run {run_id} has not failed, so it cannot be retried; it is {opened.state.status}"
             )
         plan = changed_plan(pinned, workflow, limits, variables, allow_paths)
         if script is None and is_same_definition(pinned, plan.workflow):

@@ -32,11 +32,9 @@ async def find(store: Store, name: str) -> str:
     if name in found:
         return name
     if not found:
-        raise NoRun(
-            f"there is no run '{name}' in {store.location}; `roundel runs` lists those that are there"
-        )
+        raise NoRun(f"there is no run '{name}' in {store.location}; `roundel runs` lists the existing runs")
     if len(found) > 1:
-        raise AmbiguousRun(f"'{name}' may be any of {', '.join(found)}; give more of the id")
+        raise AmbiguousRun(f"'{name}' may be any of {', '.join(found)}; use a longer prefix of the id")
     return found[0]
 
 

@@ -159,7 +159,7 @@ class Memory(StoreClient):
             raise StoreError("long-term memory belongs to a group; name one")
         items = await self._items_to_promote(group, entry, run, at, text)
         if not items:
-            raise StoreError("there is no text in what is to be promoted")
+            raise StoreError("the content to promote has no text")
         ids = await self._memories.remember(Shelf(group, LONG_TERM), items)
         entries = {one.id: one for one in await self.list(group, LONG_TERM)}
         return [entries[number] for number in dict.fromkeys(ids) if number in entries]
@@ -170,7 +170,7 @@ class Memory(StoreClient):
         """The passages to promote, with their origin. StoreError unless exactly one source was given."""
         if sum((entry is not None, bool(run), bool(text))) != 1:
             raise StoreError(
-                "promote one thing: an entry by its id, what a run gave at an address, or a text"
+                "promote one thing: an entry by its id, the output of a node of a run, or a text"
             )
         if entry is not None:
             known = await self._find_entry(group, entry)
@@ -192,11 +192,11 @@ class Memory(StoreClient):
 
     async def _find_quarantined(self, run: str, at: str) -> Sequence[Quarantined]:
         if not at:
-            raise StoreError("say at which address of the run; `roundel memory quarantine RUN` lists them")
+            raise StoreError("name the address in the run; `roundel memory quarantine RUN` lists them")
         given = [one for one in await self.quarantine(run) if one.address == at]
         if not given:
             raise StoreError(
-                f"no node gave anything at '{at}'; `roundel memory quarantine {run}` shows where"
+                f"no node has an output at '{at}'; `roundel memory quarantine {run}` shows where"
             )
         return given
 

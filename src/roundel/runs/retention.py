@@ -27,7 +27,7 @@ async def prune(store: Store, run_id: str, keep: str) -> None:
     pruned before stays as it is: what is missing cannot be chosen again."""
     row = await store.row(run_id)
     if row.status not in FINAL_STATUSES:
-        raise StoreError(f"run {run_id} is {row.status}; only one that is over can be pruned")
+        raise StoreError(f"run {run_id} is {row.status}; only finished runs can be pruned")
     if keep == KEEP_NOTHING:
         await store.delete(run_id)
         return
@@ -43,9 +43,11 @@ def parse_policy(keep: str) -> list[str]:
     words = [word.strip() for word in keep.split(",") if word.strip()]
     for word in words:
         if word not in ("all", "first", "last", "best") and not _EVERY.fullmatch(word):
-            raise StoreError(f"'{word}' names no rounds; known are all, first, last, best, every:N, nothing")
+            raise StoreError(
+                f"'{word}' is not a selection of rounds; use all, first, last, best, every:N, nothing"
+            )
     if not words:
-        raise StoreError("say which rounds to keep: all, first, last, best, every:N, or nothing")
+        raise StoreError("name the rounds to keep: all, first, last, best, every:N, or nothing")
     return ["all"] if "all" in words else words
 
 

@@ -163,7 +163,7 @@ class Runs:
         if not idempotency_key:
             return await self.engine.start(new, attach)
         if not stored:
-            raise ValueError("idempotency_key= is for runs that are stored")
+            raise ValueError("idempotency_key= requires a stored run")
         # The variables, too: those that are secrets are not part of what is pinned.
         replies = new.script.text if new.script is not None else None
         options = (limits, variables, group, [str(one) for one in added], paused, *filter(None, [model]))
@@ -298,7 +298,7 @@ class Runs:
             row = await self.store.row(run_id)
             if row.status == "running" and not row.owner:
                 raise StoreError(
-                    f"no process executes run {run_id}, so there is nothing to pause; "
+                    f"no process executes run {run_id}, so it cannot be paused; "
                     f"`roundel resume {run_id}` resumes it"
                 )
         await self.engine.control(run_id, Pause(reason))

@@ -113,7 +113,7 @@ class ServerContext:
     def check_capacity(self) -> None:
         """Refuses to execute one more run than the operator allows."""
         if self.active_runs >= self.settings.max_active_runs:
-            detail = f"{self.active_runs} runs are executed already; try again later"
+            detail = f"{self.active_runs} runs are already in flight; try again later"
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
     async def execute(
@@ -252,9 +252,9 @@ def caller(role: Role) -> Any:
         if principal is None:
             raise unauthenticated("a token or a session is needed")
         if principal.by_cookie and request.method in UNSAFE and "origin" not in request.headers:
-            raise Problem(403, "forbidden", "a browser has to say where the request comes from (Origin)")
+            raise Problem(403, "forbidden", "a request from a browser needs the header Origin")
         if not principal.may(role):
-            raise Problem(403, "forbidden", f"this takes the role {role}, and you are {principal.role}")
+            raise Problem(403, "forbidden", f"this requires the role {role}; your role is {principal.role}")
         return principal
 
     # For the schema (openapi.py); a route cannot need another role than it says.

@@ -326,7 +326,7 @@ class EventHub:
         if self._closed.is_set():
             raise Problem(503, "unavailable", "the server is shutting down", headers={"retry-after": "1"})
         if self.clients >= self._max_streams:
-            detail = f"{self.clients} streams of events are open already; try again later"
+            detail = f"{self.clients} event streams are already open; try again later"
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
     async def _join(self, run_id: str, after: int, groups: Groups = None) -> AsyncGenerator[bytes]:

@@ -197,7 +197,7 @@ async def plan_to_run(
     errors."""
     if isinstance(workflow, WorkflowText):
         if not who.may("author"):
-            raise Problem(403, "forbidden", "to run a text that is not saved takes the role author")
+            raise Problem(403, "forbidden", "running an unsaved text requires the role author")
         text, name = workflow.text, "<text>"
     else:
         text, name = saved(await find_workflow(context, who, workflow)).text, workflow

@@ -36,15 +36,15 @@ TITLES = {
     "invalid-workflow": "The workflow has errors",
     "unauthenticated": "Sign in first",
     "forbidden": "This is not allowed",
-    "not-found": "There is no such thing here",
+    "not-found": "Not found",
     "method-not-allowed": "The resource has no such method",
     "conflict": "The current state does not allow this",
     "idempotency-conflict": "The idempotency key was used for another request",
-    "stale": "Somebody else has changed it",
+    "stale": "Someone else has changed it",
     "too-large": "The body is too large",
-    "unsupported-media-type": "The body has to be JSON",
-    "misdirected": "The server is not reached under this name",
-    "precondition-required": "Say which version you change",
+    "unsupported-media-type": "The body must be JSON",
+    "misdirected": "The server does not answer under this name",
+    "precondition-required": "The request must name the version to change",
     "too-many-requests": "Too many requests",
     "internal-error": "The server failed",
     "unavailable": "The server is not ready",
@@ -99,7 +99,7 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(503, "unavailable", str(error))
     if isinstance(error, StoreFailure):  # the text has the path of the store, which is none of the client's
         logger.error("the store failed: %s", error)
-        return Problem(503, "unavailable", "the store cannot be used; the server's log has the reason")
+        return Problem(503, "unavailable", "the store cannot be used; see the log of the server")
     if isinstance(error, StoreError):
         return Problem(409, "conflict", str(error))
     if isinstance(error, WorkflowError):
@@ -131,7 +131,7 @@ def internal_error(error: BaseException) -> Problem:
     """The problem for a defect. The log has the traceback, under the id that the client gets."""
     reference = os.urandom(6).hex()
     logger.error("request failed (%s)", reference, exc_info=error)
-    return Problem(500, "internal-error", "the server's log has the reason", reference=reference)
+    return Problem(500, "internal-error", "see the log of the server", reference=reference)
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -107,7 +107,7 @@ class RequestGuard:
         if origins and (len(origins) > 1 or not _is_own(origins[0], hosts[0], scope)):
             raise Problem(403, "forbidden", "another origin may not call this server")
         if _is_embedded(scope["method"], headers):
-            raise Problem(403, "forbidden", "another site may link to this server, and nothing else")
+            raise Problem(403, "forbidden", "other sites may only link to this server")
         query: bytes = scope.get("query_string", b"")
         if len(query) > MAX_QUERY:
             raise Problem(414, "too-large", "the query is too long")

@@ -233,7 +233,7 @@ _READ_ERRORS: Final[dict[type[Exception], tuple[str, str]]] = {
     FileNotFoundError: ("file-not-found", "there is no such file"),
     NotADirectoryError: ("file-not-found", "there is no such file"),
     IsADirectoryError: ("file-unreadable", "this is a directory, not a file"),
-    PermissionError: ("file-unreadable", "there is no permission to read the file"),
+    PermissionError: ("file-unreadable", "you do not have permission to read the file"),
 }
 
 

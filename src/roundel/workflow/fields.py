@@ -228,7 +228,7 @@ class Reader:
         # rejected, to report all their errors.
         if not isinstance(at.value, list):
             if meta is None or not (meta.extra or {}).get("wrap") or at.value is None:
-                return self._report_wrong_type(at, what, "a list", "write each item behind a `- `")
+                return self._report_wrong_type(at, what, "a list", "start each item with `- `")
             result = self.read(at, kind, what)
             return INVALID if result is INVALID else (result,)
         results = [self.read(item, kind, f"an item of {what}") for item in at.value]

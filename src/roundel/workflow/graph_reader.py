@@ -269,7 +269,7 @@ class GraphReader(NodeReader):
             return place.value
         if isinstance(place.value, dict) and ("id" in place.value or "from" in place.value):
             return [place]
-        self._report_wrong_type(place, f"'{name}' of the graph", "a list", "write each item behind a `- `")
+        self._report_wrong_type(place, f"'{name}' of the graph", "a list", "start each item with `- `")
         return None
 
     def _read_nodes(self, at: Located) -> dict[str, Node | None]:
@@ -289,7 +289,7 @@ class GraphReader(NodeReader):
             if name in nodes:
                 where = f", in line {lines[name]}" if lines[name] else ""
                 message = f"there is already a node '{name}'{where}"
-                self.report.error("duplicate-id", message, item, "give each node an id of its own")
+                self.report.error("duplicate-id", message, item, "give each node a unique id")
                 continue
             nodes[name] = None if node is INVALID else node
             lines[name] = item.line

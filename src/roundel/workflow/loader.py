@@ -508,7 +508,7 @@ class WorkflowReader(GraphReader):
             return INVALID
         if path in self.file_chain:
             names = " → ".join(step.name for step in (*self.file_chain[self.file_chain.index(path) :], path))
-            self.report.error("circular-file", f"subgraph files use each other in a circle: {names}", at)
+            self.report.error("circular-file", f"subgraph files use each other in a cycle:  {names}", at)
             return INVALID
         if len(self.file_chain) > MAX_FILE_DEPTH or len(self.files) >= MAX_FILES:
             message = (

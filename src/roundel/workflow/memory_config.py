@@ -413,7 +413,7 @@ class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
         if config is INVALID or name is INVALID:
             return INVALID
         if kind is Mem0:
-            message = f"the memory '{name}' has no effect: mem0 is a service of its own"
+            message = f"the memory '{name}' has no effect: mem0 is an external service"
             reader.report.warning("without-effect", message, child(at, "type"), "for example `type: simple`")
         return cls(name, config, SourceLocation(reader.report.file, at.line, at.column))
 

@@ -58,7 +58,7 @@ def check_provider(name: str, at: Located, report: Report, also: Iterable[str] =
         message = f"there is no model provider '{name}'"
         report.error("unknown-provider", message, at, f"did you mean '{meant}'?")
         return False
-    hint = "for a server that speaks OpenAI's protocol write openai, with its base_url"
+    hint = "for an OpenAI-compatible server, use openai with its base_url"
     report.warning("unknown-provider", f"the model provider '{name}' is not known", at, hint)
     return True
 

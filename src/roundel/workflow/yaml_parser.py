@@ -262,7 +262,7 @@ class _Composer:
 
     def _refuse_duplicate(self, name: str, first: tuple[int, int], key: Any) -> None:
         message = f"the key {_quote(name)} is already on line {first[0]}"
-        self._error("duplicate-key", message, key, "take out one of the two")
+        self._error("duplicate-key", message, key, "remove one of the two")
 
     def _merge(self, node: Located, at: tuple[int, int]) -> tuple[dict[str, Located], _Places]:
         """The entries of the mappings at `<<`. If several have the same key, the first one wins, as in

@@ -10,7 +10,7 @@ const messages = catalogue(
     loading: "Loading",
     again: "Try again",
     unreachable: "The server cannot be reached. It is started with `roundel serve`.",
-    missing: "There is no such thing here, or you may not see it.",
+    missing: "Not found, or you do not have access.",
   },
   {
     loading: "正在加载",

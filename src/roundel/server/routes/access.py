@@ -314,7 +314,7 @@ class AuditList(ResponseBody):
 def check_sees_everything(who: Principal) -> None:
     """Refuses admins of single groups what is about all of them."""
     if who.groups is not None:
-        raise Problem(403, "forbidden", "this is about all groups, and you see only some of them")
+        raise Problem(403, "forbidden", "this affects all groups, but you can see only some of them")
 
 
 class AuditQuery(BaseModel):

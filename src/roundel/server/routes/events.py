@@ -31,7 +31,7 @@ LastEventId = Annotated[
     Header(
         alias="Last-Event-ID",
         pattern="^[0-9]{1,15}$",
-        description="The `id` of the last event that the client has; it counts instead of `after`.",
+        description="The `id` of the last event that the client has; takes precedence over `after`.",
     ),
 ]
 AppendId = Annotated[
@@ -39,7 +39,7 @@ AppendId = Annotated[
     Header(
         alias="Last-Event-ID",
         pattern="^[0-9]{1,15}(:[0-9]{1,6})?$",
-        description="The `id` of the last event that the client has; it counts instead of `after`.",
+        description="The `id` of the last event that the client has; takes precedence over `after`.",
     ),
 ]
 _STREAM: dict[int | str, dict[str, Any]] = {

@@ -64,7 +64,7 @@ export const messages = catalogue(
     breakpointHint: "Writer[3], or cel: round > 2",
     remove: "Remove",
     forecast: "Forecast",
-    forecastAside: "before the start, asks nobody",
+    forecastAside: "before the start, without calls",
     modelCalls: "model calls",
     tokens: "tokens",
     cost: "cost",

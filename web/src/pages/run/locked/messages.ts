@@ -139,7 +139,7 @@ export const messages = catalogue(
     raiseNow: (unit: string, scope: string) => (scope ? `${unit} of ${scope}` : unit),
     now: "Now",
     raiseTo: (unit: string) => `Raise ${unit} to`,
-    wouldDo: (spent: string, wanted: string, need: string) => `${spent} spent, ${wanted} wanted: ${need} would do.`,
+    wouldDo: (spent: string, wanted: string, need: string) => `${spent} spent, ${wanted} wanted: ${need} would be enough.`,
     callNeeds: (need: string) => `The call needs ${need}.`,
     lasts: (rounds: number) =>
       rounds === 0 ? "It does not last for another whole round." : `It lasts for about ${rounds} more ${rounds === 1 ? "round" : "rounds"}.`,
