@@ -1,6 +1,6 @@
 """Dead series: loops that repeat the same content, in thirty ways.
 
-Each kind makes eight messages and says which of them is the first that repeats anything. Up to two fresh
+Each kind makes eighteen messages and says which of them is the first that repeats anything. Up to two fresh
 rounds go before them. The other speakers, if there are any, repeat themselves in the same way, or always say
 the same.
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from tests.breaker.lively import paragraphs, sentences
 from tests.breaker.revisions import versions
 from tests.breaker.series import Series
 
-MESSAGES = 8
+MESSAGES = 18
 Kind = Callable[[random.Random, int], tuple[list[str], int]]
 NAMES = (
     *("Anna", "Ben", "Clara", "David", "Elena", "Farid", "Greta", "Hamid", "Ines", "Jonas"),
@@ -65,6 +65,14 @@ def some_text(chance: random.Random, number: int) -> str:
     return makers[number % 4]()
 
 
+def picked(chance: random.Random, names: Sequence[str]) -> list[str]:
+    """A name for each message, all of them before one comes again."""
+    found: list[str] = []
+    while len(found) < MESSAGES:
+        found += chance.sample(names, len(names))
+    return found[:MESSAGES]
+
+
 def filled(text: str, names: list[str]) -> list[str]:
     return [text.format(name) for name in names]
 
@@ -74,17 +82,17 @@ def exact(chance: random.Random, number: int) -> tuple[list[str], int]:
 
 
 def two_in_turn(chance: random.Random, number: int) -> tuple[list[str], int]:
-    return [some_text(chance, number), some_text(chance, number + 1)] * 4, 2
+    return [some_text(chance, number), some_text(chance, number + 1)] * (MESSAGES // 2), 2
 
 
 def three_in_turn(chance: random.Random, number: int) -> tuple[list[str], int]:
-    return ([some_text(chance, number + other) for other in range(3)] * 3)[:MESSAGES], 3
+    return ([some_text(chance, number + other) for other in range(3)] * (MESSAGES // 3)), 3
 
 
 def white_space(chance: random.Random, number: int) -> tuple[list[str], int]:
     text = some_text(chance, number)
-    spread = [re.sub(" ", lambda _: " " * chance.randint(1, 3), text) for _ in range(4)]
-    broken = [text.replace("\n", "\n\n") + "\n" * chance.randint(0, 3) for _ in range(3)]
+    spread = [re.sub(" ", lambda _: " " * chance.randint(1, 3), text) for _ in range(9)]
+    broken = [text.replace("\n", "\n\n") + "\n" * chance.randint(0, 3) for _ in range(8)]
     return [text, *spread, *broken], 1
 
 
@@ -108,7 +116,7 @@ def toggling(chance: random.Random, number: int) -> tuple[list[str], int]:
     lines = long_text(chance).split("\n") if number % 2 else sentences(chance, 5)
     without = list(lines)
     del without[chance.randrange(len(lines))]
-    return ["\n".join(lines), "\n".join(without)] * 4, 2
+    return ["\n".join(lines), "\n".join(without)] * (MESSAGES // 2), 2
 
 
 def reordering(chance: random.Random, number: int) -> tuple[list[str], int]:
@@ -149,11 +157,13 @@ def time_stamps(chance: random.Random, _number: int) -> tuple[list[str], int]:
             "The check of 2026-11-{:02d} was repeated at {:02d}:{:02d} without a result.",
         )
     )
-    return [text.format(day, chance.randint(0, 23), chance.randint(0, 59)) for day in range(1, 9)], 1
+    return [
+        text.format(day, chance.randint(0, 23), chance.randint(0, 59)) for day in range(1, MESSAGES + 1)
+    ], 1
 
 
 def dates(chance: random.Random, _number: int) -> tuple[list[str], int]:
-    months = chance.sample(MONTHS, MESSAGES)
+    months = picked(chance, MONTHS)
     return [
         f"The meeting was moved to {month} {chance.randint(1, 28)}, please confirm." for month in months
     ], 1
@@ -186,11 +196,11 @@ def name(chance: random.Random, _number: int) -> tuple[list[str], int]:
             "Let me forward this to {}, who knows the details.",
         )
     )
-    return filled(text, chance.sample(NAMES, MESSAGES)), 1
+    return filled(text, picked(chance, NAMES)), 1
 
 
 def two_names(chance: random.Random, _number: int) -> tuple[list[str], int]:
-    pairs = zip(chance.sample(NAMES, MESSAGES), chance.sample(TOWNS, MESSAGES), strict=True)
+    pairs = zip(picked(chance, NAMES), picked(chance, TOWNS), strict=True)
     return [
         f"I have sent {who} to {where} to check it, and expect an answer soon." for who, where in pairs
     ], 1
@@ -199,21 +209,19 @@ def two_names(chance: random.Random, _number: int) -> tuple[list[str], int]:
 def name_in_a_long_text(chance: random.Random, _number: int) -> tuple[list[str], int]:
     lines = long_text(chance).split("\n")
     place = chance.randrange(len(lines))
-    said = filled(
-        "This paragraph was approved by {} without any further remarks.", chance.sample(NAMES, MESSAGES)
-    )
+    said = filled("This paragraph was approved by {} without any further remarks.", picked(chance, NAMES))
     return ["\n".join([*lines[:place], line, *lines[place:]]) for line in said], 1
 
 
 def name_in_a_paragraph(chance: random.Random, _number: int) -> tuple[list[str], int]:
     words = chance.choice(paragraphs()).split(" ")
     place = chance.randrange(len(words))
-    return [" ".join([*words[:place], who, *words[place + 1 :]]) for who in chance.sample(NAMES, MESSAGES)], 1
+    return [" ".join([*words[:place], who, *words[place + 1 :]]) for who in picked(chance, NAMES)], 1
 
 
 def chinese_name(chance: random.Random, _number: int) -> tuple[list[str], int]:
     text = chance.choice(("我已经请{}再看一遍这个方案,请稍等。", "感谢{}的意见,我会再检查一次。"))
-    return filled(text, chance.sample(CHINESE_NAMES, MESSAGES)), 1
+    return filled(text, picked(chance, CHINESE_NAMES)), 1
 
 
 def two_messages_with_names(chance: random.Random, _number: int) -> tuple[list[str], int]:
@@ -221,7 +229,7 @@ def two_messages_with_names(chance: random.Random, _number: int) -> tuple[list[s
         "I have asked {} to look at the first proposal again.",
         "The second one goes to {} for another review.",
     )
-    return [texts[place % 2].format(who) for place, who in enumerate(chance.sample(NAMES, MESSAGES))], 2
+    return [texts[place % 2].format(who) for place, who in enumerate(picked(chance, NAMES))], 2
 
 
 def identifiers(chance: random.Random, _number: int) -> tuple[list[str], int]:
@@ -251,7 +259,9 @@ def growth(chance: random.Random, number: int) -> tuple[list[str], int]:
 
 
 def growth_by_a_word(_chance: random.Random, _number: int) -> tuple[list[str], int]:
-    return [f"This is {'very ' * count}important, so do not forget it." for count in range(1, 9)], 1
+    return [
+        f"This is {'very ' * count}important, so do not forget it." for count in range(1, MESSAGES + 1)
+    ], 1
 
 
 def growth_of_itself(chance: random.Random, _number: int) -> tuple[list[str], int]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.facts import decide_live
+from roundel.kernel.novelty import ONE_PLACE
 from roundel.workflow.limits import Breaker
 
 Round = list[tuple[str, str]]
@@ -32,15 +33,17 @@ class Series(NamedTuple):
     """The first round of a dead series that repeats anything."""
 
 
-def first_trip(series: Series, breaker: Breaker = Breaker()) -> int | None:  # noqa: B008 (it is frozen)
-    """The round after which the loop is found dead."""
+def first_trip(series: Series, *, proved: bool = False) -> int | None:
+    """The round after which the loop is locked; `proved` if something other than its cap bounds it."""
+    breaker = Breaker()
     history = LoopHistory()
     for number, messages in enumerate(series.rounds, 1):
         for order, (speaker, text) in enumerate(messages):
             history.record_message(order, speaker, f"L[{number}]/{speaker}", text)
         for result in series.results[number - 1 : number]:
             history.record_result(result)
-        if history.end_round(breaker, decide_live) is not None:
+        found = history.end_round(breaker, decide_live)
+        if found is not None and not (proved and found.certainty == ONE_PLACE):
             return number
     return None
 

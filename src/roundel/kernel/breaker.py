@@ -22,10 +22,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from roundel.kernel.dead_loop import SHOWN, LoopHistory, StaleMessages, Utterance, repetitions
+from roundel.kernel.novelty import ONE_PLACE
 from roundel.kernel.state import TIMEOUT, TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards
+from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Message
@@ -72,26 +74,56 @@ def record_message(execution: Execution, messages: tuple[Message, ...]) -> None:
 
 
 def record_result(execution: Execution, text: str) -> None:
-    """Records a result of a Python node or a tool: a new one is progress, whatever the messages say."""
+    """Records a result of a Python node or a tool, or a score: a new one is progress, whatever the messages
+    say."""
     for history in _histories(execution):
         history.record_result(text)
 
 
-def lock_dead_loop(run: Run, history: LoopHistory, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
+def lock_dead_loop(
+    run: Run, history: LoopHistory, breaker: Breaker, at: Place, scope: Scope | None, is_bounded: bool = False
+) -> bool:
     """Ends a round in the history of its loop; returns whether the loop is dead, which locks the run.
 
     Called when another round is to follow. While the run is locked for another reason nothing trips, but
-    the history advances.
+    the history advances. `scope` is that of a free loop, whose proof says whether it is bounded; of a node
+    that repeats by itself, the caller knows whether its settings end it (`is_bounded`).
     """
-    stale = history.end_round(breaker, run.decisions.record_or_replay)
-    if stale is None or run.lock is not None:
+    found = history.end_round(breaker, run.decisions.record_or_replay)
+    if found is None or run.lock is not None:
         return False
-    values = [value for _, value in stale]
-    rounds = len({history.said[place][0] for place, _ in stale})
-    figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": rounds}
-    trip(run, "dead_loop", at, figures, _evidence(run, history, stale, scope))
+    evidence = _evidence(run, history, found.messages, scope)
+    if found.certainty == ONE_PLACE and (
+        is_bounded or (scope is not None and run.decisions.record_or_replay(_is_proved, scope))
+    ):
+        _warn_about_staleness(run, history, found.rounds, at, evidence)
+        return False
+    values = [message["novelty"] for message in evidence["messages"]]
+    figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": found.rounds}
+    trip(run, "dead_loop", at, figures, evidence)
     history.reset_staleness()
     return True
+
+
+def _is_proved(scope: Scope) -> bool:
+    """Whether something other than its cap is certain to end a loop."""
+    limits, worst = bounds(scope)
+    return bool(limits) or worst is not None
+
+
+def _warn_about_staleness(run: Run, history: LoopHistory, rounds: int, at: Place, evidence: Figures) -> None:
+    """Says once that a loop hardly changes, and goes on: its bound ends it."""
+    if history.warned:
+        return
+    history.warned = True
+    node_id, address = at
+    changes = [pair for message in evidence["messages"] for pair in message.get("changed", ())]
+    shown = "; ".join(f"{before[:40]!r} became {now[:40]!r}" for before, now in changes[-2:])
+    text = f"For {rounds} rounds, '{node_id}' has changed only a word or a number here and there"
+    message = f"{text}: {shown}" if shown else text
+    run.emit(
+        "warning", node_id, address, {"message": message, "code": "stale", "address": address, **evidence}
+    )
 
 
 def count_tokens(run: Run, execution: Execution, tokens: int) -> None:

@@ -342,7 +342,8 @@ def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -
     execution = composite_run.execution
     breaker = breaker_of(execution.activation.instance.plan, execution.node.id)
     address = f"{composite_run.stem}{composite_run.round}]"
-    return lock_dead_loop(run, history, breaker, (execution.node.id, address), None)
+    is_bounded = not getattr(composite_run.controller, "locks_at_limit", False)
+    return lock_dead_loop(run, history, breaker, (execution.node.id, address), None, is_bounded)
 
 
 def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> None:

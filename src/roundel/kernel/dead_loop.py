@@ -1,17 +1,20 @@
 """Dead loops: detects that the last rounds of a loop only repeated what was said in it before.
 
-A round is stale if every message of an agent or a person in it repeats an earlier one of the same
-speaker (novelty.py), and no Python node or tool returned a result that is new to the loop. A loop is
-dead when its last rounds are stale: at least two, with at least `window` messages. So a speaker who
+A round is stale if every message of an agent or a person in it repeats earlier ones of the same speaker
+(novelty.py), and no Python node, tool or score gave a result that is new to the loop. So a speaker who
 repeats itself never outvotes one who makes progress, and a loop in which something outside still changes
 continues.
 
+How many stale rounds in a row make a loop dead depends on the certainty of the evidence (`Patience`): few if
+every message repeats an earlier one word by word, more if some only reorder known words, many if some put
+another word or number in the place of one. The last kind may be a search that has not found its answer yet.
+So it only locks loops that nothing but their cap bounds; where a bound is proved, it is a warning.
+
 Memory is bounded, since a snapshot contains the history: per speaker, `MOST_EARLIER + 2 * window`
-messages; results only as digests. What is dropped cannot be compared any more, so `truncated_speakers`
-marks those whose first messages look new only because their predecessors are gone.
+messages; results only as digests. A round is judged once, when it ends.
 
 All verdicts are stored decisions (`decide`), because they depend on Unicode tables and on the measure,
-which a later version may change (docs/decisions/0018 and 0023).
+which a later version may change (docs/decisions/0018, 0023 and 0047).
 """
 
 from __future__ import annotations
@@ -20,58 +23,85 @@ import hashlib
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, NamedTuple
 
 from roundel.kernel.facts import Decide
-from roundel.kernel.novelty import MOST_EARLIER, TIMES, novelty_at, parse_text
+from roundel.kernel.novelty import (
+    CLOCKS,
+    DURATIONS,
+    EXACT,
+    MOST_EARLIER,
+    NEW,
+    ONE_PLACE,
+    REORDERED,
+    judge,
+    parse_text,
+)
+from roundel.kernel.repetition import IDENTIFIERS
 from roundel.workflow.limits import Breaker
 
 Utterance = tuple[int, str, str, str]
 """A message: round, speaker, address, text."""
 StaleMessages = list[tuple[int, float]]
 """Messages by their index in `LoopHistory.said`, with their novelty."""
+CERTAINTIES = (EXACT, REORDERED, ONE_PLACE)
+"""From the most certain repetition to the least."""
 MAX_ROUND_MESSAGES = 128
 """The number of messages of one round that are remembered, the last ones."""
 MOST_RESULTS, DIGITS = 100, 8
 """The number of results that are remembered, and the hex digits of each digest. Short digests keep
 snapshots small; a collision only hides one new result."""
-STALE_ROUNDS = 2
-"""A loop is dead after at least this many stale rounds at its end."""
 SHOWN = 500
 """The number of characters of a message that the evidence contains."""
 MOST_CHANGES = 5
-_PASSING = re.compile(
-    rf"{TIMES}"
-    r"|\b0x[0-9a-f]+|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
-    r"|(?:/private)?(?:/var)?/tmp/[^\s'\"]+|/var/folders/[^\s'\"]+|[a-z]:\\[^\s'\"]{0,99}\\temp\\[^\s'\"]+",
-    re.IGNORECASE,
-)
-"""Dates, times, durations, memory addresses, UUIDs and temporary paths: they differ in every result, so
-they are no progress. Other numbers are: "3 failed" after "4 failed"."""
+_PASSING = re.compile(rf"{CLOCKS}|{DURATIONS}|{IDENTIFIERS}", re.IGNORECASE)
+"""Dates, times, durations, memory addresses, ids and temporary paths: they differ in every result, so they
+are no progress. Other numbers are: "3 failed" after "4 failed"."""
+
+
+class Staleness(NamedTuple):
+    """The end of a loop that repeats itself."""
+
+    certainty: str
+    """How certain it is: one of `CERTAINTIES`."""
+    rounds: int
+    """The number of stale rounds."""
+    messages: StaleMessages
 
 
 class LoopHistory:
     """The messages and results of a loop. The kernel creates one per free loop and per composite
     node."""
 
-    __slots__ = ("current_messages", "results", "round", "said", "seen", "since", "truncated_speakers")
+    __slots__ = (
+        "current_messages",
+        "results",
+        "round",
+        "said",
+        "seen",
+        "stale_messages",
+        "streaks",
+        "warned",
+    )
 
     def __init__(self) -> None:
         self.current_messages: list[tuple[Any, str, str, str]] = []
         """The current round: position in the order of the run, speaker, address, text."""
         self.results: list[str] = []
-        """Digests of the results of Python nodes and tools in that round."""
+        """Digests of the results of Python nodes, tools and scores in that round."""
         self.said: list[Utterance] = []
         """The last messages of each speaker in earlier rounds."""
-        self.truncated_speakers: list[str] = []
-        """The speakers of whom older messages were dropped."""
         self.seen: list[str] = []
         """Digests of the last results of earlier rounds."""
         self.round = 0
         """The number of completed rounds."""
-        self.since = 0
-        """Only rounds after this one can be stale: in it there was progress, or the loop was found
-        dead."""
+        self.streaks: dict[str, int] = {}
+        """For each certainty: the number of last rounds in a row that are stale with at least this
+        certainty."""
+        self.stale_messages = 0
+        """The number of messages in the last rounds that are exact repetitions."""
+        self.warned = False
+        """Whether there was a warning about this loop, which comes once."""
 
     @property
     def has_new_content(self) -> bool:
@@ -92,9 +122,9 @@ class LoopHistory:
         if len(self.results) > 2 * MOST_RESULTS:
             del self.results[:-MOST_RESULTS]
 
-    def end_round(self, breaker: Breaker, decide: Decide) -> StaleMessages | None:
-        """Ends the current round; returns the messages that show that the loop is dead, None if it is
-        not.
+    def end_round(self, breaker: Breaker, decide: Decide) -> Staleness | None:
+        """Ends the current round; returns the evidence if the loop has repeated itself for long enough, None
+        if it has not.
 
         Messages that were sent in parallel are taken in the order of the file, so that nothing depends
         on timing.
@@ -103,44 +133,58 @@ class LoopHistory:
         spoken = bool(self.current_messages)
         self.said += [(self.round, *message[1:]) for message in sorted(self.current_messages)]
         self.current_messages.clear()
+        has_progress = False
         if self.results and self.said:  # a loop without messages cannot be dead
-            if decide(self._has_new_result):
-                self.since = self.round
+            has_progress = bool(decide(self._has_new_result))
             self.seen = [*self.seen, *self.results][-MOST_RESULTS:]
         self.results.clear()
-        dead: StaleMessages = []
-        if spoken and breaker.detects_dead_loops and self.since < self.round:
-            bounds = (self.round, self.since, breaker.threshold, breaker.window)
-            fresh, stale = decide(find_stale_messages, self.said, self.truncated_speakers, *bounds)
-            dead = [(place, value) for place, value in stale]
-            # A later call could not see anymore that this round had something new in it. So the result
-            # is recorded.
-            if fresh and self._forgets(breaker.window):
-                self.since = self.round
-        if spoken and not dead:  # otherwise the evidence needs the messages
+        found: Staleness | None = None
+        if has_progress:
+            self.reset_staleness()
+        elif spoken and breaker.detects_dead_loops:
+            found = self._find_staleness(breaker, decide)
+        if spoken and found is None:  # otherwise the evidence needs the messages
             self.forget(breaker.window)
-        return dead or None
+        return found
+
+    def _find_staleness(self, breaker: Breaker, decide: Decide) -> Staleness | None:
+        certainty, stale = decide(judge_round, self.said, self.round, breaker.threshold)
+        if isinstance(
+            certainty, bool
+        ):  # the decision of an earlier program, which found the loop dead or not
+            messages = [(place, value) for place, value in stale]
+            rounds = len({self.said[place][0] for place, _ in messages})
+            return Staleness(EXACT, rounds, messages) if messages else None
+        self._count_round(certainty, len(stale))
+        for kind in CERTAINTIES:
+            rounds = self.streaks.get(kind, 0)
+            patience = breaker.patience.rounds(kind)
+            enough = kind != EXACT or self.stale_messages >= breaker.window
+            if patience is not None and rounds >= patience and enough:
+                shown = min(rounds, 2 * breaker.window)  # `said` has the predecessors of so many
+                stale = decide(judge_rounds, self.said, self.round - shown, breaker.threshold)
+                return Staleness(kind, rounds, [(place, value) for place, value in stale])
+        return None
+
+    def _count_round(self, certainty: str, messages: int) -> None:
+        for kind in CERTAINTIES:
+            is_stale = certainty in CERTAINTIES[: CERTAINTIES.index(kind) + 1]
+            self.streaks[kind] = self.streaks.get(kind, 0) + 1 if is_stale else 0
+        self.stale_messages = self.stale_messages + messages if certainty == EXACT else 0
 
     def _has_new_result(self) -> bool:
         return any(digest not in self.seen for digest in self.results)
 
     def reset_staleness(self) -> None:
-        """After a trip: only later rounds can make the loop dead again."""
-        self.since = self.round
+        """After progress or a trip: only later rounds can make the loop dead."""
+        self.streaks = {}
+        self.stale_messages = 0
 
     def forget(self, window: int) -> None:
         """Drops messages that no comparison needs any more."""
         retained = self._retained(window)
         if len(retained) < len(self.said):
-            dropped = set(range(len(self.said))).difference(retained)
-            speakers = {self.said[place][1] for place in dropped}
-            self.truncated_speakers = sorted(speakers.union(self.truncated_speakers))
             self.said = [self.said[place] for place in retained]
-
-    def _forgets(self, window: int) -> bool:
-        """Whether `forget` would drop messages of this round, which could not be judged again then."""
-        retained = set(self._retained(window))
-        return any(one[0] == self.round and place not in retained for place, one in enumerate(self.said))
 
     def _retained(self, window: int) -> list[int]:
         """The indexes of the last messages of each speaker: those that stale rounds can contain, and
@@ -160,48 +204,33 @@ class LoopHistory:
         ]
 
 
-def find_stale_messages(
-    said: Sequence[Utterance],
-    truncated_speakers: Sequence[str],
-    newest: int,
-    since: int,
-    threshold: float,
-    window: int,
-) -> tuple[bool, StaleMessages]:
-    """Whether the newest round has anything new, and the messages of the stale rounds at the end.
+def judge_round(said: Sequence[Utterance], number: int, threshold: float) -> tuple[str, StaleMessages]:
+    """How certain it is that a round repeats earlier ones, by its least certain message; and its messages.
 
-    The list is empty if there are not enough of them for a dead loop. Rounds are judged again each time,
-    from the last one backwards: a later message can show that an earlier one was no news (novelty.py).
+    Empty if one of them is new.
     """
-    stale: StaleMessages = []
-    numbers = sorted({one[0] for one in said if one[0] > since}, reverse=True)
-    for rounds, number in enumerate(numbers, 1):
-        places = [place for place, one in enumerate(said) if one[0] == number]
-        values = _stale(said, places, truncated_speakers, threshold)
-        if values is None:
-            return number == newest, []
-        stale = [*values, *stale]
-        if rounds >= STALE_ROUNDS and len(stale) >= window:
-            return False, stale
-    return False, []
+    worst, stale = 0, list[tuple[int, float]]()
+    for place, one in enumerate(said):
+        if one[0] == number:
+            kind, value = _judge(said, place)
+            if value >= threshold:
+                return NEW, []
+            # Small edits are no news if the threshold is above them.
+            worst = max(worst, CERTAINTIES.index(ONE_PLACE if kind == NEW else kind))
+            stale.append((place, value))
+    return CERTAINTIES[worst], stale
 
 
-def _stale(
-    said: Sequence[Utterance], places: Sequence[int], truncated_speakers: Sequence[str], threshold: float
-) -> StaleMessages | None:
-    """The novelty of each message of a round; None if one of them is new enough."""
-    judged: StaleMessages = []
-    for place in places:
-        speaker = said[place][1]
-        series = [at for at, one in enumerate(said) if one[1] == speaker]
-        own = series.index(place)
-        if own < MOST_EARLIER and speaker in truncated_speakers:
-            continue  # its predecessors were dropped; it was judged in its own round
-        value = novelty_at([said[at][3] for at in series], own)
-        if value >= threshold:
-            return None
-        judged.append((place, value))
-    return judged
+def judge_rounds(said: Sequence[Utterance], since: int, threshold: float) -> StaleMessages:
+    """The messages of all rounds after one, with their novelty. Those whose predecessors are forgotten would
+    look new, and are left out."""
+    judged = [(place, _judge(said, place)[1]) for place, one in enumerate(said) if one[0] > since]
+    return [(place, value) for place, value in judged if value < threshold]
+
+
+def _judge(said: Sequence[Utterance], place: int) -> tuple[str, float]:
+    speaker = said[place][1]
+    return judge(said[place][3], [one[3] for one in said[:place] if one[1] == speaker])
 
 
 def repetitions(said: Sequence[Utterance], stale: StaleMessages) -> list[dict[str, Any]]:

@@ -424,13 +424,13 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
         if last.data:
             data["data"] = last.data
             if "score" in last.data:
-                _record_score(run, address, last.data["score"])
+                _record_score(run, execution, last.data["score"])
     else:
         data = {"status": "completed"}
     if outcome.report:
         data.update(outcome.report)
         if "score" in outcome.report:
-            _record_score(run, address, outcome.report["score"])
+            _record_score(run, execution, outcome.report["score"])
     if outcome.usage is not None:
         record_usage(run, execution, outcome)
     # Usage and events of the node come before `completed`, which is the last event of an execution.
@@ -440,16 +440,18 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
 
 
-def _record_score(run: Run, address: str, score: Any) -> None:
-    """Records the score of a node for lists of runs. A round has one score: a judge returns it, and the
-    `loop` node that decides on it reports it once more."""
+def _record_score(run: Run, execution: Execution, score: Any) -> None:
+    """Records the score of a node for lists of runs, and for the breaker, since a new score is progress. A round
+    has one score: a judge returns it, and the `loop` node that decides on it reports it once more."""
     if not isinstance(score, (int, float)) or isinstance(score, bool):
         return
+    if run.plan.semantics >= 1:
+        record_result(execution, f"score {score}")
     stats = run.guard_stats
     stats.score = score
     if not -MAX_SCORE < score < MAX_SCORE:  # also false for what is no number
         return
-    stem, number = innermost_round(address)
+    stem, number = innermost_round(execution.address)
     loop = loop_path(stem)
     rounds = stats.scores.pop(loop, {})
     stats.scores[loop] = rounds  # the loop with the newest score is the last one

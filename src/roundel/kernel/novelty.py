@@ -8,16 +8,15 @@ text around it is. In five sentences:
 2. A unit that none of the speaker's last messages contains is new; but a unit that only puts other names
    (up to three consecutive words) where an earlier unit had others is new the first time that this place
    changes, and a repetition from then on.
-3. A message without new units is a repetition, unless it drops units, contains a number that falls with
-   every message or, in a long text, moves a part, combines units as never before, or changes a number in
-   a place where no other message does.
-4. In a text that consists mostly of numbers, the numbers are its words.
-5. The novelty is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing
-   is.
+3. A number is new the first time that its place changes, and as long as it mostly moves in one direction
+   from message to message; a duration only if it falls.
+4. A message without anything new in it is a repetition, unless it drops units, moves one part of a list or,
+   in a long text, combines units as never before.
+5. In a text that consists mostly of numbers, the numbers are its words.
 
-What a message turns out to be may depend on later ones: the second name in a place shows that the first
-was no news. So the functions take the whole series of a speaker, and the last messages are judged again
-with each new one.
+The novelty is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
+`judge` also tells how certain a repetition is: word by word, with known words only, or with other words in
+some place. The breaker waits longer where it is less certain (dead_loop.py).
 
 The first half of the module parses texts into units and finds where two units differ; the second half
 (`_Comparison`) applies the rules. Most units of a long text are known, and the code relies on that: a
@@ -37,28 +36,39 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
+from roundel.kernel.repetition import ATTEMPT, plain_text, repeats_exactly
+
+EXACT, REORDERED, ONE_PLACE, NEW = "exact", "reordered", "one_place", "new"
+"""What a message is beside the earlier ones of its speaker, from the most certain repetition to news."""
 NAME, NAME_CHARACTERS, NAME_TOKENS = 3, 6, 8
 """The largest name, in words, in characters of a script without spaces, and in tokens with
 punctuation."""
 _WIDE = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts without spaces between words: each character is a word."""
 _TOKEN = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+(?:-[^\W{_WIDE}]+)*|[^\w\s]")
+_PUNCTUATION = frozenset(".,;:!?\"'…。，、；：！？“”‘’")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+|[。！？；]")
 _DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WITH_DIGITS = re.compile(r"\d[\w-]*")
 _WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d{_WIDE}]+\b")
-TIMES = (
+CLOCKS = (
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\d\d?:\d\d:\d\d(?:[.,]\d+)?"
-    r"|\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
 )
-"""Dates, times and durations."""
-_PASSING = re.compile(rf"{TIMES}|\d\d?:\d\d|\b(?=\w*[a-z_])(?=\w*\d)[\w-]+", re.IGNORECASE)
-"""Dates, times, durations and identifiers: they change with every message, so they are not counters."""
+"""Dates, and times with seconds."""
+DURATIONS = r"\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
+_QUANTITY = re.compile(
+    rf"(?P<clock>{CLOCKS}|\d\d?:\d\d)"
+    rf"|(?P<duration>{DURATIONS})"
+    r"|(?P<number>(?<![\w.])[-+−]?\d+(?:,\d{3})*(?:\.\d+)?)(?=[^\W\d_]{0,3}(?![\w-]))"
+    r"|(?P<identifier>\b(?=\w*[a-z_])(?=\w*\d)[\w-]+)",
+    re.IGNORECASE,
+)
+"""Numbers, also with a short unit (`12%`, `80MB`). Clocks and identifiers change with every message and
+measure nothing."""
 
 Spans = tuple[tuple[int, int], ...]
 """Ranges in a list of words, each from a start up to an end; an empty range where words were
@@ -77,12 +87,12 @@ class TextUnit:
         self._words: tuple[str, ...] | None = None
         self._bag: frozenset[str] = frozenset()
         self.figures = ""
-        """The text with its numbers, if it has any and they do not count as words."""
+        """The text, if it has numbers and they do not count as words."""
         if numbers or not _DIGIT.search(text):
             written = "".join(text.lower().split())
         else:
             written = "".join(self._tokens())
-            self.figures = "".join(text.lower().split())
+            self.figures = text
         self.exact = written.lstrip(">")
         """The key with the punctuation around it: in a long text, which may be code, a missing colon is
         an edit."""
@@ -185,9 +195,37 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def numbers_of(text: ParsedText) -> list[float]:
-    """The numbers of a text, without dates, times, durations and identifiers."""
-    return [float(found) for unit in text.units for found in _NUMBER.findall(_PASSING.sub(" ", unit.text))]
+@lru_cache(2048)
+def quantities(text: str) -> tuple[tuple[float, bool], ...]:
+    """The numbers of a text, each with whether it is a duration. The number of an attempt is none."""
+    found = []
+    for match in _QUANTITY.finditer(ATTEMPT.sub(" ", text)):
+        if match.lastgroup == "number":
+            found.append((float(match[0].replace(",", "").replace("−", "-")), False))
+        elif match.lastgroup == "duration":
+            found.append((float(re.match(r"[\d.]+", match[0])[0]), True))  # type: ignore[index]
+    return tuple(found)
+
+
+def _moves(rows: Sequence[tuple[tuple[float, bool], ...]]) -> bool:
+    """Whether one of the numbers in the last row changes for the first time, or moves mostly in one
+    direction.
+
+    The rows are the numbers of one place in successive messages."""
+    latest = rows[-1]
+    rows = [row for row in rows if len(row) == len(latest)]
+    for column, (now, is_duration) in enumerate(latest):
+        values = [row[column][0] for row in rows]
+        before = values[:-1]
+        if not before:
+            continue
+        if len(set(before)) == 1 and now != before[-1] and not is_duration:
+            return True
+        pairs = list(combinations(values, 2))
+        balance = sum((then < later) - (then > later) for then, later in pairs) / len(pairs)
+        if -balance >= TREND or (balance >= TREND and not is_duration):
+            return True
+    return False
 
 
 # Differences between two units.
@@ -293,6 +331,9 @@ def _touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
+TREND = 0.6
+"""A number moves in one direction if the pairs of messages in which it rises exceed those in which it falls
+by this share of all pairs, or the other way round."""
 MOST_EARLIER = 8
 """The number of earlier messages of the speaker that a message is compared with."""
 FLOOR = 0.2
@@ -309,18 +350,55 @@ NEARBY = 4
 
 def novelty(text: str, earlier: Sequence[str]) -> float:
     """The novelty of a text compared with earlier ones of the same speaker."""
-    return novelty_at([*earlier[-MOST_EARLIER:], text], min(len(earlier), MOST_EARLIER))
+    return judge(text, earlier)[1]
 
 
-def novelty_at(series: Sequence[str], at: int) -> float:
-    """The novelty of one message of a speaker, given all earlier and later ones."""
-    message = parse_text(series[at])
+def judge(text: str, earlier: Sequence[str]) -> tuple[str, float]:
+    """How a text relates to earlier ones of the same speaker, and its novelty.
+
+    The relation is `exact`, `reordered` or `one_place` if its novelty is less than that of the smallest edit,
+    by the certainty that it is a repetition; otherwise it is `new`."""
+    earlier = [other for other in earlier[-MOST_EARLIER:] if other.strip()]
+    message = parse_text(text)
     if not message.units:
-        return 0.0
-    earlier = [parse_text(text) for text in series[max(0, at - MOST_EARLIER) : at] if text.strip()]
+        return EXACT, 0.0
     if not earlier:
-        return 1.0
-    return _Comparison(message, earlier, [parse_text(text) for text in series[at + 1 :]]).novelty()
+        return NEW, 1.0
+    if repeats_exactly(text, earlier):
+        return EXACT, 0.0
+    parsed = [parse_text(other) for other in earlier]
+    value = _Comparison(message, parsed).novelty()
+    if value and len(message.units) <= BRIEF and _is_anagram(message, parsed):
+        value = 0.0
+    if value >= FLOOR:
+        return NEW, value
+    return REORDERED if _has_only_known_words(text, earlier) else ONE_PLACE, value
+
+
+def _is_anagram(message: ParsedText, earlier: list[ParsedText]) -> bool:
+    """Whether a text has the words of an earlier one, each as often, in another order."""
+    bag = _bag(message)
+    return any(bag == _bag(text) for text in earlier if len(text.units) <= BRIEF)
+
+
+def _bag(text: ParsedText) -> Counter[str]:
+    return Counter([token for unit in text.units for token in _content_tokens(unit.text)])
+
+
+def _content_tokens(text: str) -> list[str]:
+    """The words, numbers and operators of a text, without the punctuation of prose."""
+    return [token for token in _TOKEN.findall(text.lower()) if token not in _PUNCTUATION]
+
+
+def _has_only_known_words(text: str, earlier: Sequence[str]) -> bool:
+    known = frozenset[str]().union(*map(_vocabulary, earlier))
+    return _vocabulary(text) <= known
+
+
+@lru_cache(64)
+def _vocabulary(text: str) -> frozenset[str]:
+    """The words, numbers and operators of a text, without what passes (repetition.py)."""
+    return frozenset(_content_tokens(plain_text(text)))
 
 
 # Comparison of one message with the others.
@@ -329,14 +407,14 @@ def novelty_at(series: Sequence[str], at: int) -> float:
 class _Comparison:
     """Applies the rules of the module docstring to one message."""
 
-    def __init__(self, message: ParsedText, earlier: list[ParsedText], later: list[ParsedText]) -> None:
-        self._message, self._earlier, self._later = message, earlier, later
+    def __init__(self, message: ParsedText, earlier: list[ParsedText]) -> None:
+        self._message, self._earlier = message, earlier
         self._short = len(message.units) <= SHORT
         self._latest_first = earlier[::-1]
 
     def novelty(self) -> float:
-        """Counts new units first (rules 1 and 2); only without any do the rules for the whole text apply
-        (3)."""
+        """Counts new units first (rules 1 to 3); only without any do the rules for the whole text apply
+        (4)."""
         message = self._message
         edits = size = renamed = 0
         for place, unit in enumerate(message.units):
@@ -353,8 +431,8 @@ class _Comparison:
                 break
         if edits:
             return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
-        news = self._counts_down() or self._changes_a_number_once()
-        return FLOOR if news or (not renamed and self._is_new_as_a_whole()) else 0.0
+        news = self._moves_a_number() or (not renamed and self._is_new_as_a_whole())
+        return FLOOR if news else 0.0
 
     def _is_known(self, unit: TextUnit) -> bool:
         # Most units occur in the last message, so this is quicker than building a set of all units.
@@ -375,9 +453,11 @@ class _Comparison:
         """Whether a unit only puts other names where names have changed before.
 
         Looks for two different predecessors that changed in the same place; a single change of a name
-        may be news.
+        may be news, and so is a number that moves in one direction beside the names.
         """
         nearest: tuple[TextUnit, Spans] | None = None
+        has_changed_before = False
+        predecessors = [unit]
         long = len(self._message.units) > LONG
         for other in self._latest_first[: MOST_PREDECESSORS if long else None]:
             found = self._predecessor(unit, place, other)
@@ -386,16 +466,16 @@ class _Comparison:
             before, added, removed = found
             if self._message.numbers and any(map(has_digit, _words_in(unit, added))):
                 return False
+            predecessors.append(before)
             if not any(end > start for start, end in removed):
                 # An insertion is news, unless it repeats a word of the unit ("very very good").
                 return all(word in before.bag for word in _words_in(unit, added))
             if nearest is None:
                 nearest = before, removed
-            elif before.key != nearest[0].key:
+            elif before.key != nearest[0].key and not has_changed_before:
                 changed = differences(nearest[0], before)
-                if changed is not None and spans_overlap(nearest[1], changed[0]):
-                    return True
-        return nearest is not None and self._turns_out_renamed(unit, nearest[0])
+                has_changed_before = changed is not None and spans_overlap(nearest[1], changed[0])
+        return has_changed_before and not _moves([quantities(each.text) for each in predecessors[::-1]])
 
     def _predecessor(
         self, unit: TextUnit, place: int, other: ParsedText
@@ -428,39 +508,10 @@ class _Comparison:
                     found.append(other.units[at])
         return found
 
-    def _turns_out_renamed(self, unit: TextUnit, before: TextUnit) -> bool:
-        """Whether later messages show that the first change of a name in a short text was one of
-        many."""
-        size = len(self._message.units)
-        if size <= SHORT and self._alternates():
-            return True
-        mine = differences(unit, before)
-        assert mine is not None  # or it would be no predecessor
-        if size > BRIEF:
-            return False
-        for other in self._later:
-            if unit.key in other.places:
-                continue
-            for after in other.units:
-                changed = differences(unit, after) if after.key != before.key else None
-                if changed is not None and spans_overlap(changed[0], mine[0]):
-                    return True
-        return False
-
-    def _alternates(self) -> bool:
-        """Whether the speaker goes back and forth between messages, with other names each time."""
-        everything = [*self._earlier, self._message, *self._later]
-        again = [
-            text
-            for place, text in enumerate(everything)
-            if place > 1 and len(text.units) <= SHORT and _goes_back(text, everything[:place])
-        ]
-        return self._message in again and len({text.keys for text in again}) > 1
-
     # Messages without new units.
 
     def _is_new_as_a_whole(self) -> bool:
-        """Rule 3: whether known units are dropped, combined or moved in a way that is new."""
+        """Rule 4: whether known units are dropped, combined or moved in a way that is new."""
         message, before = self._message, self._earlier[-1]
         if any(message.keys == text.keys for text in self._earlier):
             return False
@@ -469,40 +520,17 @@ class _Comparison:
             return size > LONG or mine <= before.places.keys()
         # The same units in another order, or some of them more often or less often.
         if Counter(message.keys) == Counter(before.keys):
-            return size > LONG and _is_move(message.keys, before.keys)
+            return size > SHORT and _is_move(message.keys, before.keys)
         return not self._short and not _is_echo(message.keys, before.keys)
 
-    def _changes_a_number_once(self) -> bool:
-        """Whether a number in a long text changes in a place where no other message changes it.
-
-        A number that changes in each message is a counter or a clock.
-        """
-        if self._short or not self._message.figures:
-            return False
-        everything = [*self._earlier, self._message, *self._later]
-        steps = [_other_figures(*pair) for pair in pairwise(everything)]
-        mine = steps.pop(len(self._earlier) - 1)
-        return not mine <= set[tuple[str, int]]().union(*steps)
-
-    def _counts_down(self) -> bool:
-        """Whether a number falls with every message; three messages are needed to tell."""
-        message = self._message
-        everything = (*self._earlier, message, *self._later)
-        same = [text for text in everything if text.keys == message.keys or _is_copy(text, message)]
-        rows = [numbers_of(text) for text in same]
-        if len(rows) < 3 or len({len(row) for row in rows}) != 1:
-            return False
-        changing = [column for column in zip(*rows, strict=True) if len(set(column)) > 1]
-        falling = [column for column in changing if all(then > now for then, now in pairwise(column))]
-        # "3 failed, 4 passed": a number that rises as much as another one falls is no counter of its
-        # own.
-        others = [column for column in changing if not any(_adds_up(column, fall) for fall in falling)]
-        return len(falling) * 2 > len(others) if falling else False
-
-
-def _other_figures(before: ParsedText, now: ParsedText) -> set[tuple[str, int]]:
-    """The places where both texts have numbers, and different ones."""
-    return {place for place, figures in now.figures.items() if before.figures.get(place, figures) != figures}
+    def _moves_a_number(self) -> bool:
+        """Rule 3: whether a number in a unit that is known but for its numbers moves."""
+        figures = self._message.figures
+        for place, now in figures.items():
+            rows = [text.figures[place] for text in self._earlier if place in text.figures]
+            if rows and any(row != now for row in rows) and _moves([*map(quantities, rows), quantities(now)]):
+                return True
+        return False
 
 
 def _words_in(unit: TextUnit, spans: Spans) -> list[str]:
@@ -518,19 +546,6 @@ def _neighbour(keys: Sequence[str], place: int, direction: int, other: ParsedTex
         if keys[at] in other.places:
             return away, other.places[keys[at]]
     return 0, 0
-
-
-def _goes_back(text: ParsedText, earlier: list[ParsedText]) -> bool:
-    """Whether a text is an earlier message with other names, but not the last one."""
-    return not _is_copy(text, earlier[-1]) and any(_is_copy(text, other) for other in earlier[:-1])
-
-
-def _is_copy(text: ParsedText, other: ParsedText) -> bool:
-    """Whether a text equals another one except for names."""
-    return len(text.units) == len(other.units) and all(
-        mine.key == theirs.key or differences(mine, theirs) is not None
-        for mine, theirs in zip(text.units, other.units, strict=True)
-    )
 
 
 def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
@@ -557,8 +572,3 @@ def _changed(now: Sequence[str], before: Sequence[str]) -> tuple[int, int, int]:
     while same < shorter - start and now[-1 - same] == before[-1 - same]:
         same += 1
     return start, len(now) - same, len(before) - same
-
-
-def _adds_up(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether one column rises by as much as the other falls."""
-    return len({mine + theirs for mine, theirs in zip(one, other, strict=True)}) == 1

@@ -230,6 +230,9 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("Execution", "context"): lambda: None,
     ("Execution", "given"): tuple,
     ("GraphInstance", "input"): tuple,
+    ("LoopHistory", "stale_messages"): int,
+    ("LoopHistory", "streaks"): dict,
+    ("LoopHistory", "warned"): bool,
     ("Run", "memories"): dict,
     ("roundel.kernel.commands:Call", "context"): lambda: None,
     ("roundel.kernel.commands:Call", "carried"): lambda: None,
@@ -237,6 +240,10 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
 """Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
 default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that
 is restored would differ from one that is replayed."""
+
+
+_REMOVED_FIELDS = {("LoopHistory", "since"), ("LoopHistory", "truncated_speakers")}
+"""Fields of snapshots of earlier programs that nothing reads any more."""
 
 
 class SnapshotError(Exception):
@@ -499,7 +506,8 @@ def _saved_fields(controller_field: Any) -> list[str]:
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
     for name, fields in shapes.items():
         known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
-        if [field for field in known if field in fields or (name, field) not in _ADDED_FIELDS] != fields:
+        expected = [field for field in known if field in fields or (name, field) not in _ADDED_FIELDS]
+        if expected != [field for field in fields if (name, field) not in _REMOVED_FIELDS]:
             raise SnapshotError(f"it was made by another version: the fields of '{name}' have changed")
 
 
@@ -555,7 +563,7 @@ class _Thawer:
         elif kind == "m":
             controller_field = _CONTROLLER_FIELDS.get(type(value), "")
             for field, item in rest[1].items():
-                if field != controller_field:
+                if field != controller_field and (rest[0], field) not in _REMOVED_FIELDS:
                     setattr(value, field, self._value(item))
             for (name, field), make in _ADDED_FIELDS.items():
                 if name == rest[0] and field not in rest[1]:

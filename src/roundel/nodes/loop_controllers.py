@@ -189,6 +189,11 @@ class UntilController(LoopController):
         self.strategy = strategy
         self.limit = strategy.max
 
+    @property
+    def locks_at_limit(self) -> bool:
+        """Whether its limit locks the run, and nothing else is certain to end the loop."""
+        return self.strategy.on_limit == "suspend"
+
     def next_round(self) -> CompositeAction | Iteration:
         until = self.strategy.until.expression
         if not until:
@@ -229,6 +234,8 @@ class CustomController(LoopController):
     The memory of the strategy is a field of the controller and travels with each question and answer.
     The strategy object itself serves many loops and runs at the same time, and does not survive a
     crash."""
+
+    locks_at_limit = True
 
     def __init__(self, strategy: CustomStrategy, context: str) -> None:
         super().__init__(context, keeps_history=True)

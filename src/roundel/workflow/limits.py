@@ -11,7 +11,7 @@ of the cheapest models costs some ten thousand picodollars, so rounding does not
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -62,6 +62,67 @@ NO_TIME_LIMIT = 1e18
 """Seconds that no run reaches."""
 
 
+Rounds = Annotated[int, Meta(ge=1)]
+
+
+class Patience(Struct, frozen=True, omit_defaults=True):
+    """After how many stale rounds in a row a loop is dead, by the certainty that they repeat earlier ones."""
+
+    exact: Rounds = 2
+    """Every message repeats an earlier one word by word."""
+    reordered: Rounds = 6
+    """Some messages have only words and numbers that their speaker has used before."""
+    one_place: Rounds | Literal["never"] = 12
+    """Some messages put another word or number in the place of one. Where a bound is proved, this is a
+    warning and no lock."""
+
+    __strict__: ClassVar[bool] = True
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="patience",
+            en=("Patience", "How many stale rounds in a row make a loop dead, by the kind of repetition."),
+            zh=("耐心", "按重复的类型，连续多少轮没有新内容才算死循环。"),
+            fields={
+                "exact": Field(
+                    en=("Exact repetition", "Rounds in which every message repeats an earlier one exactly."),
+                    zh=("完全重复", "每条消息都与之前的某条完全相同的轮次。"),
+                    unit="rounds",
+                    see="breaker.md#patience",
+                ),
+                "reordered": Field(
+                    en=(
+                        "Known words",
+                        "Rounds in which some messages only use known words in another order.",
+                    ),
+                    zh=("词语重组", "有消息只是把已有词语换了顺序的轮次。"),
+                    unit="rounds",
+                    see="breaker.md#patience",
+                ),
+                "one_place": Field(
+                    en=(
+                        "One place",
+                        "Rounds in which some messages only put another word or number in the place of "
+                        "one, or `never`. A loop whose bound is proved gets a warning instead of a lock.",
+                    ),
+                    zh=(
+                        "单处替换",
+                        "有消息只在某处换了词或数字的轮次；写 `never` 则从不锁定。"
+                        "已证明有上限的循环只会警告，不会锁定。",
+                    ),
+                    unit="rounds",
+                    see="breaker.md#patience",
+                ),
+            },
+        )
+
+    def rounds(self, certainty: str) -> int | None:
+        """The rounds for one kind of repetition; None if it never makes a loop dead."""
+        rounds: int | Literal["never"] = getattr(self, certainty)
+        return None if rounds == "never" else rounds
+
+
 class Breaker(Struct, frozen=True, omit_defaults=True):
     """The settings of the breaker. All detectors are on unless turned off, together (`breaker: false`)
     or one by one."""
@@ -71,9 +132,11 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     """Whether to trip when every speaker of a loop repeats itself, and nothing else in the loop makes
     progress."""
     window: Annotated[int, Meta(ge=2)] = 3
-    "The minimum number of repeated messages, in at least two consecutive rounds."
+    """The minimum number of messages in rounds of exact repetition that make a loop dead."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
+    patience: Patience = Patience()
+    """After how many stale rounds a loop is dead."""
     token_surge: bool = True
     """Whether to trip when the run uses far more tokens than its forecast."""
     factor: Annotated[float, Meta(ge=1)] = 3
@@ -120,9 +183,10 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                 "window": Field(
                     en=(
                         "Window",
-                        "The minimum number of repeated messages, in at least two consecutive rounds.",
+                        "The minimum number of messages that repeat earlier ones exactly, in consecutive "
+                        "rounds.",
                     ),
-                    zh=("窗口", "至少有多少条消息是重复的才会触发，且须跨越至少连续两轮。"),
+                    zh=("窗口", "连续几轮中至少要有多少条完全重复的消息才会触发。"),
                     unit="messages",
                 ),
                 "threshold": Field(
@@ -133,6 +197,11 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                     ),
                     zh=("新颖度阈值", "新颖度低于此值的消息视为重复：1 表示全新，0 表示毫无新意。"),
                     see="breaker.md#repetitions",
+                ),
+                "patience": Field(
+                    en=("Patience", "How many stale rounds in a row make a loop dead."),
+                    zh=("耐心", "连续多少轮没有新内容才算死循环。"),
+                    see="breaker.md#patience",
                 ),
                 "token_surge": Field(
                     en=("Token surge", "Whether using far more tokens than the forecast locks the run."),
