@@ -1,4 +1,4 @@
-"""Live series: loops that make progress, in some seventy kinds, while most of what they say stays the same.
+"""Live series: loops that make progress, of 75 kinds, while most of what they say stays the same.
 
 The texts are made from templates and depend on nothing but the kind and its seed. Every third series is long.
 """

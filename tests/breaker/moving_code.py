@@ -81,10 +81,10 @@ def _filled(chance: random.Random, template: str, rounds: int) -> list[str]:
     parts = re.split("[«»]", template)
     slots = []
     for right in parts[1::2]:
-        pool = next(pool for pool in POOLS if right in pool)
+        others = [value for value in next(pool for pool in POOLS if right in pool) if value != right]
         if not template.startswith("def"):
-            pool = tuple("/" if value == "//" else value for value in pool)
-        slots.append([*shuffled(chance, [value for value in pool if value != right]), right])
+            others = ["/" if value == "//" else value for value in others]
+        slots.append([*shuffled(chance, others), right])
     return [
         "".join(part + value for part, value in zip(parts[::2], [*state, ""], strict=True))
         for state in approach(chance, slots, rounds)
