@@ -441,8 +441,8 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
 
 
 def _record_score(run: Run, execution: Execution, score: Any) -> None:
-    """Records the score of a node for lists of runs, and for the breaker, since a new score is progress. A round
-    has one score: a judge returns it, and the `loop` node that decides on it reports it once more."""
+    """Records the score of a node for lists of runs, and for the breaker, since a new score is progress. A
+    round has one score: a judge returns it, and the `loop` node that decides on it reports it once more."""
     if not isinstance(score, (int, float)) or isinstance(score, bool):
         return
     if run.plan.semantics >= 1:

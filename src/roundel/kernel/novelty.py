@@ -39,7 +39,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from roundel.kernel.repetition import ATTEMPT, plain_text, repeats_exactly
+from roundel.kernel.repetition import ATTEMPT, repeats_exactly
 
 EXACT, REORDERED, ONE_PLACE, NEW = "exact", "reordered", "one_place", "new"
 """What a message is beside the earlier ones of its speaker, from the most certain repetition to news."""
@@ -356,8 +356,8 @@ def novelty(text: str, earlier: Sequence[str]) -> float:
 def judge(text: str, earlier: Sequence[str]) -> tuple[str, float]:
     """How a text relates to earlier ones of the same speaker, and its novelty.
 
-    The relation is `exact`, `reordered` or `one_place` if its novelty is less than that of the smallest edit,
-    by the certainty that it is a repetition; otherwise it is `new`."""
+    The relation is `exact`, `reordered` or `one_place` if nothing is new, by the certainty that it is a
+    repetition; otherwise it is `new`."""
     earlier = [other for other in earlier[-MOST_EARLIER:] if other.strip()]
     message = parse_text(text)
     if not message.units:
@@ -366,39 +366,9 @@ def judge(text: str, earlier: Sequence[str]) -> tuple[str, float]:
         return NEW, 1.0
     if repeats_exactly(text, earlier):
         return EXACT, 0.0
-    parsed = [parse_text(other) for other in earlier]
-    value = _Comparison(message, parsed).novelty()
-    if value and len(message.units) <= BRIEF and _is_anagram(message, parsed):
-        value = 0.0
-    if value >= FLOOR:
-        return NEW, value
-    return REORDERED if _has_only_known_words(text, earlier) else ONE_PLACE, value
-
-
-def _is_anagram(message: ParsedText, earlier: list[ParsedText]) -> bool:
-    """Whether a text has the words of an earlier one, each as often, in another order."""
-    bag = _bag(message)
-    return any(bag == _bag(text) for text in earlier if len(text.units) <= BRIEF)
-
-
-def _bag(text: ParsedText) -> Counter[str]:
-    return Counter([token for unit in text.units for token in _content_tokens(unit.text)])
-
-
-def _content_tokens(text: str) -> list[str]:
-    """The words, numbers and operators of a text, without the punctuation of prose."""
-    return [token for token in _TOKEN.findall(text.lower()) if token not in _PUNCTUATION]
-
-
-def _has_only_known_words(text: str, earlier: Sequence[str]) -> bool:
-    known = frozenset[str]().union(*map(_vocabulary, earlier))
-    return _vocabulary(text) <= known
-
-
-@lru_cache(64)
-def _vocabulary(text: str) -> frozenset[str]:
-    """The words, numbers and operators of a text, without what passes (repetition.py)."""
-    return frozenset(_content_tokens(plain_text(text)))
+    comparison = _Comparison(message, [parse_text(other) for other in earlier])
+    value = comparison.novelty()
+    return (NEW if value else comparison.certainty()), value
 
 
 # Comparison of one message with the others.
@@ -411,18 +381,21 @@ class _Comparison:
         self._message, self._earlier = message, earlier
         self._short = len(message.units) <= SHORT
         self._latest_first = earlier[::-1]
+        self._renamed = 0
+        """The number of units that only put other names in places where names have changed before."""
 
     def novelty(self) -> float:
         """Counts new units first (rules 1 to 3); only without any do the rules for the whole text apply
         (4)."""
         message = self._message
-        edits = size = renamed = 0
+        if len(message.units) <= BRIEF and self._has_other_order():
+            return FLOOR if self._moves_a_word() else 0.0
+        edits = size = 0
         for place, unit in enumerate(message.units):
             if self._is_known(unit):
                 if self._short or self._is_exactly_known(unit):
                     continue
             elif self._is_renamed_again(unit, place):
-                renamed += 1
                 continue
             edits += 1
             size += len(unit.key)
@@ -431,8 +404,31 @@ class _Comparison:
                 break
         if edits:
             return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
-        news = self._moves_a_number() or (not renamed and self._is_new_as_a_whole())
+        news = self._moves_a_number() or (not self._renamed and self._is_new_as_a_whole())
         return FLOOR if news else 0.0
+
+    def certainty(self) -> str:
+        """How certain it is that a message without news is a repetition."""
+        return ONE_PLACE if self._renamed or self._has_other_numbers() else REORDERED
+
+    def _has_other_numbers(self) -> bool:
+        known = {figures for text in self._earlier for figures in text.figures.values()}
+        return not known.issuperset(self._message.figures.values())
+
+    # Brief texts.
+
+    def _has_other_order(self) -> bool:
+        """Whether a text has the words of an earlier one, each as often, but not the same sentences."""
+        if all(map(self._is_known, self._message.units)):
+            return False
+        words = sorted(_content_words(self._message))
+        return any(
+            words == sorted(_content_words(text)) for text in self._earlier if len(text.units) <= BRIEF
+        )
+
+    def _moves_a_word(self) -> bool:
+        words = _content_words(self._message)
+        return len(words) > SHORT and _is_move(words, _content_words(self._earlier[-1]))
 
     def _is_known(self, unit: TextUnit) -> bool:
         # Most units occur in the last message, so this is quicker than building a set of all units.
@@ -475,7 +471,10 @@ class _Comparison:
             elif before.key != nearest[0].key and not has_changed_before:
                 changed = differences(nearest[0], before)
                 has_changed_before = changed is not None and spans_overlap(nearest[1], changed[0])
-        return has_changed_before and not _moves([quantities(each.text) for each in predecessors[::-1]])
+        if has_changed_before and not _moves([quantities(each.text) for each in predecessors[::-1]]):
+            self._renamed += 1
+            return True
+        return False
 
     def _predecessor(
         self, unit: TextUnit, place: int, other: ParsedText
@@ -533,6 +532,12 @@ class _Comparison:
         return False
 
 
+def _content_words(text: ParsedText) -> list[str]:
+    """The words, numbers and operators of a text, without the punctuation of prose."""
+    tokens = (token for unit in text.units for token in _TOKEN.findall(unit.text.lower()))
+    return [token for token in tokens if token not in _PUNCTUATION]
+
+
 def _words_in(unit: TextUnit, spans: Spans) -> list[str]:
     return [word for start, end in spans for word in unit.words[start:end]]
 
@@ -549,9 +554,13 @@ def _neighbour(keys: Sequence[str], place: int, direction: int, other: ParsedTex
 
 
 def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
-    """Whether one part was moved to another place; a shuffle is no move."""
-    start, end, _ = _changed(now, before)
-    part, was = tuple(now[start:end]), tuple(before[start:end])
+    """Whether one part was moved to another place, or two exchanged theirs; a shuffle is neither."""
+    start, end, before_end = _changed(now, before)
+    part, was = tuple(now[start:end]), tuple(before[start:before_end])
+    if len(part) != len(was) or not part:
+        return False
+    if part[0] == was[-1] and part[-1] == was[0] and part[1:-1] == was[1:-1]:
+        return True
     cuts = (cut for cut in range(1, len(part)) if part[cut] == was[0])
     return any(part[cut:] + part[:cut] == was for cut in cuts)
 

@@ -44,8 +44,9 @@ _DIGITS = re.compile(r"\d+")
 _END_OF_SENTENCE = re.compile(r"[.!?…][\"'”’)]*\s+|[。！？；]")
 _MARKS = ".!?…。！？； \t"
 FEW_UNITS = 5
-"""In a longer text only a sentence that follows itself counts as said twice: code has equal lines on
-purpose."""
+"""In a longer text only a part that follows itself counts as said twice: code has equal lines on purpose."""
+LONGEST_ECHO = 12
+"""The largest number of sentences of such a part."""
 
 
 class _NormalForm:
@@ -65,10 +66,7 @@ class _NormalForm:
                 start = end
                 if unit:
                     found.append(unit)
-        if len(found) <= FEW_UNITS:
-            found = list(dict.fromkeys(found))
-        else:
-            found = [unit for place, unit in enumerate(found) if not place or unit != found[place - 1]]
+        found = list(dict.fromkeys(found)) if len(found) <= FEW_UNITS else _without_echoes(found)
         self.units = tuple(found) or ("".join(text.split()),)
 
     def _take_attempt(self, match: re.Match[str]) -> str:
@@ -77,6 +75,18 @@ class _NormalForm:
     def _take_number(self, match: re.Match[str]) -> str:
         self.attempts.append(int(match[0]))
         return "\0"
+
+
+def _without_echoes(units: list[str]) -> list[str]:
+    """The units without parts that repeat the part directly before them."""
+    for size in range(1, LONGEST_ECHO + 1):
+        kept: list[str] = []
+        for unit in units:
+            kept.append(unit)
+            if len(kept) >= 2 * size and kept[-size:] == kept[-2 * size : -size]:
+                del kept[-size:]
+        units = kept
+    return units
 
 
 def plain_text(text: str) -> str:
