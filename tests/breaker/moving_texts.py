@@ -18,6 +18,7 @@ from tests.breaker.stock import (
     paired,
     rising,
     shuffled,
+    variations,
 )
 
 # Each bracket lists the words that a writer tries in this place, from the first to the last.
@@ -71,16 +72,7 @@ LINES = (
 
 
 def _tried(chance: random.Random, template: str, rounds: int) -> list[str]:
-    """The template with the words of its brackets on their way to the last ones."""
-    pieces, slots = [], []
-    for part in template.split("["):
-        head, found, tail = part.rpartition("]")
-        slots += [head.split("|")] if found else []
-        pieces.append(tail)
-    return [
-        "".join(piece + word for piece, word in zip(pieces, [*state, ""], strict=True))
-        for state in approach(chance, slots, rounds)
-    ]
+    return variations(chance, template, rounds, marks="[]")
 
 
 def polishing(chance: random.Random, rounds: int) -> Series:

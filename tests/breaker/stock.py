@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 
 from tests.breaker.series import Round, Series
@@ -11,29 +12,29 @@ from tests.breaker.series import Round, Series
 Kind = Callable[[random.Random, int], Series]
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-NAMES = _words(
+NAMES = words(
     "Alma Bo Carla Deniz Edith Farid Greta Hugo Ines Jonas Kemal Lena Mira Nils Olga Pavel Qian Rosa Sven "
     "Tara Umut Vera Wanda Xenia Yusuf Zoe Anton Bella Cyril Dora Emil Flora Gustav Hanna Igor Judit"
 )
-CITIES = _words(
+CITIES = words(
     "Lisbon Porto Madrid Seville Lyon Turin Genoa Vienna Graz Prague Brno Krakow Gdansk Riga Tallinn Oslo "
     "Bergen Malmo Aarhus Bremen Leipzig Ghent Utrecht Basel Trieste Zagreb Split Athens Patras Sofia "
     "Varna Izmir"
 )
-THINGS = _words(
+THINGS = words(
     "orders invoices customers parcels refunds tickets sensors readings payments vouchers drivers routes "
     "depots contracts students courses grades rooms bookings meters tariffs samples batches recipes "
     "suppliers images reports alerts accounts sessions devices shipments"
 )
-VERBS = _words(
+VERBS = words(
     "load parse merge filter group count check split rank clean export match sort join scan pack store "
     "index verify collect"
 )
-ADJECTIVES = _words(
+ADJECTIVES = words(
     "quiet bright narrow early gentle broken steady hollow sudden patient golden distant bitter crowded "
     "silver frozen faithful restless careful shallow"
 )
@@ -65,6 +66,22 @@ def approach(chance: random.Random, slots: Sequence[Sequence[str]], rounds: int)
         at[place] += 1
         states.append([values[now] for values, now in zip(slots, at, strict=True)])
     return states[-rounds:]
+
+
+def variations(chance: random.Random, template: str, rounds: int, marks: str = "«»") -> list[str]:
+    """The template with its marked places, such as «this|that», on their way to the last values."""
+    parts = re.split(f"[{re.escape(marks)}]", template)
+    slots = [place.split("|") for place in parts[1::2]]
+    return [
+        "".join(part + value for part, value in zip(parts[::2], [*state, ""], strict=True))
+        for state in approach(chance, slots, rounds)
+    ]
+
+
+def mended(chance: random.Random, wrong: Sequence[str], right: Sequence[str], rounds: int) -> list[str]:
+    """The wrong pieces of a text are replaced by the right ones, one in each round."""
+    slots = [[old] if old == new else [old, new] for old, new in zip(wrong, right, strict=True)]
+    return ["".join(state) for state in approach(chance, slots, rounds)]
 
 
 def shuffled(chance: random.Random, values: Sequence[str]) -> list[str]:

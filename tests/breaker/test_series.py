@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+from tests.breaker.moving import KINDS as MOVING
 from tests.breaker.moving import moving
 from tests.breaker.repetition import repetitions
 from tests.breaker.series import Series
+from tests.breaker.unseen import KINDS as UNSEEN
+from tests.breaker.unseen import unseen
 
 
 def _plain(text: str) -> str:
@@ -38,15 +41,32 @@ def test_moving_series_are_many_and_a_third_of_them_is_long() -> None:
     assert all(len(series.results) in {0, len(series.rounds)} for series in everything)
 
 
+def test_unseen_series_are_many_and_half_of_them_are_long() -> None:
+    everything = list(unseen())
+    kinds = Counter(series.kind for series in everything)
+    assert len(everything) >= 300 and len(kinds) >= 25 and set(kinds.values()) == {12}
+    lengths = [len(series.rounds) for series in everything]
+    assert all(6 <= length <= 12 or 15 <= length <= 25 for length in lengths)
+    assert sum(length >= 15 for length in lengths) * 2 == len(lengths)
+    assert {len(messages) for series in everything for messages in series.rounds} == {1, 2, 3}
+    assert all(len(series.results) in {0, len(series.rounds)} for series in everything)
+
+
+def test_unseen_kinds_are_no_moving_ones() -> None:
+    names = [kind.__name__ for kind in (*UNSEEN, *MOVING)]
+    assert len(set(names)) == len(names)
+    assert {series.kind for series in unseen()} == {kind.__name__ for kind in UNSEEN}
+
+
 def test_invented_series_are_the_same_each_time_and_differ_from_each_other() -> None:
-    for make in (moving, repetitions):
+    for make in (moving, unseen, repetitions):
         everything = list(make())
         assert everything == list(make())
         assert len({repr((series.rounds, series.results)) for series in everything}) == len(everything)
 
 
-def test_moving_series_say_something_new_at_least_every_second_round() -> None:
-    for series in moving():
+def test_live_series_say_something_new_at_least_every_second_round() -> None:
+    for series in (*moving(), *unseen()):
         assert all(one or other for one, other in pairwise(_news(series))), (series.kind, series.name)
 
 
