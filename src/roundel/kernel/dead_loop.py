@@ -34,8 +34,11 @@ from roundel.kernel.novelty import (
     NEW,
     ONE_PLACE,
     REORDERED,
+    TREND,
     judge,
     parse_text,
+    quantities,
+    trend,
 )
 from roundel.kernel.repetition import IDENTIFIERS
 from roundel.workflow.limits import Breaker
@@ -51,6 +54,9 @@ MAX_ROUND_MESSAGES = 128
 MOST_RESULTS, DIGITS = 100, 8
 """The number of results that are remembered, and the hex digits of each digest. Short digests keep
 snapshots small; a collision only hides one new result."""
+MEASURED, MOST_MEASURED = 2000, 20
+"""The number of characters of a result in which durations are read, and of results whose durations are
+remembered."""
 SHOWN = 500
 """The number of characters of a message that the evidence contains."""
 MOST_CHANGES = 5
@@ -75,6 +81,7 @@ class LoopHistory:
 
     __slots__ = (
         "current_messages",
+        "durations",
         "results",
         "round",
         "said",
@@ -89,6 +96,8 @@ class LoopHistory:
         """The current round: position in the order of the run, speaker, address, text."""
         self.results: list[str] = []
         """Digests of the results of Python nodes, tools and scores in that round."""
+        self.durations: dict[str, list[list[float]]] = {}
+        """By the digest of a result: the durations in its last versions."""
         self.said: list[Utterance] = []
         """The last messages of each speaker in earlier rounds."""
         self.seen: list[str] = []
@@ -118,9 +127,15 @@ class LoopHistory:
 
     def record_result(self, text: str) -> None:
         plain = " ".join(_PASSING.sub("", text).split())
-        self.results.append(hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS])
+        digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+        self.results.append(digest)
         if len(self.results) > 2 * MOST_RESULTS:
             del self.results[:-MOST_RESULTS]
+        durations = [value for value, is_duration in quantities(text[:MEASURED]) if is_duration]
+        if durations:
+            self.durations[digest] = [*self.durations.pop(digest, []), durations][-MOST_EARLIER:]
+            if len(self.durations) > MOST_MEASURED:
+                del self.durations[next(iter(self.durations))]
 
     def end_round(self, breaker: Breaker, decide: Decide) -> Staleness | None:
         """Ends the current round; returns the evidence if the loop has repeated itself for long enough, None
@@ -173,7 +188,11 @@ class LoopHistory:
         self.stale_messages = self.stale_messages + messages if certainty == EXACT else 0
 
     def _has_new_result(self) -> bool:
-        return any(digest not in self.seen for digest in self.results)
+        """Whether a result is new to the loop, or all durations in one fall: something is made faster, while
+        chance lets a duration fall now and rise then."""
+        return any(
+            digest not in self.seen or _fall(self.durations.get(digest, ())) for digest in self.results
+        )
 
     def reset_staleness(self) -> None:
         """After progress or a trip: only later rounds can make the loop dead."""
@@ -202,6 +221,13 @@ class LoopHistory:
         return [*self.said, *((self.round + 1, *message[1:]) for message in sorted(self.current_messages))][
             -most:
         ]
+
+
+def _fall(rows: Sequence[list[float]]) -> bool:
+    """Whether all durations of a result fall from one version to the next, mostly."""
+    if len(rows) < 3 or len({len(row) for row in rows}) != 1:
+        return False
+    return all(trend(column) <= -TREND for column in zip(*rows, strict=True))
 
 
 def judge_round(said: Sequence[Utterance], number: int, threshold: float) -> tuple[str, StaleMessages]:

@@ -49,7 +49,6 @@ punctuation."""
 _WIDE = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts without spaces between words: each character is a word."""
 _TOKEN = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+(?:-[^\W{_WIDE}]+)*|[^\w\s]")
-_PUNCTUATION = frozenset(".,;:!?\"'…。，、；：！？“”‘’")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+|[。！？；]")
 _DIGIT = re.compile(r"\d")
 _WITH_DIGITS = re.compile(r"\d[\w-]*")
@@ -167,7 +166,9 @@ def _is_numeric(text: str) -> bool:
 def _units(line: str, numbers: bool) -> tuple[TextUnit, ...]:
     ends = [found.end() for found in _SENTENCE_END.finditer(line)]
     units = [TextUnit(line[start:end], numbers) for start, end in pairwise((0, *ends, len(line)))]
-    return tuple([unit for unit in units if unit.key])
+    found = tuple([unit for unit in units if unit.key])
+    # Signs alone are no sentence, but a line of different ones may be part of a drawing.
+    return found if found or len(set(line)) < 2 else (_punctuation_unit(line),)
 
 
 def _figures(units: Sequence[TextUnit]) -> dict[tuple[str, int], str]:
@@ -207,6 +208,12 @@ def quantities(text: str) -> tuple[tuple[float, bool], ...]:
     return tuple(found)
 
 
+def trend(values: Sequence[float]) -> float:
+    """How consistently a number rises (1) or falls (-1) from message to message."""
+    pairs = list(combinations(values, 2))
+    return sum((then < later) - (then > later) for then, later in pairs) / len(pairs)
+
+
 def _moves(rows: Sequence[tuple[tuple[float, bool], ...]]) -> bool:
     """Whether one of the numbers in the last row changes for the first time, or moves mostly in one
     direction.
@@ -221,9 +228,8 @@ def _moves(rows: Sequence[tuple[tuple[float, bool], ...]]) -> bool:
             continue
         if len(set(before)) == 1 and now != before[-1] and not is_duration:
             return True
-        pairs = list(combinations(values, 2))
-        balance = sum((then < later) - (then > later) for then, later in pairs) / len(pairs)
-        if -balance >= TREND or (balance >= TREND and not is_duration):
+        direction = trend(values)
+        if -direction >= TREND or (direction >= TREND and not is_duration):
             return True
     return False
 
@@ -340,6 +346,8 @@ FLOOR = 0.2
 """The novelty of a single edit, in a text of any length; above the default threshold of 0.1."""
 BRIEF, SHORT, LONG = 3, 5, 12
 """The largest number of units of a brief text and of a short one; a text with more than LONG is long."""
+FEWEST_WORDS = 3
+"""A text with fewer different words has no order of words that could be told from a pattern of signs."""
 ENOUGH = 2
 """After this many edits in a long text, all other unknown units count as new without a comparison."""
 MOST_PREDECESSORS = 4
@@ -379,16 +387,18 @@ class _Comparison:
 
     def __init__(self, message: ParsedText, earlier: list[ParsedText]) -> None:
         self._message, self._earlier = message, earlier
-        self._short = len(message.units) <= SHORT
+        self._is_brief, self._short = len(message.units) <= BRIEF, len(message.units) <= SHORT
         self._latest_first = earlier[::-1]
         self._renamed = 0
         """The number of units that only put other names in places where names have changed before."""
+        self._echoes = 0
+        """The number of units that only grew by a word that they had."""
 
     def novelty(self) -> float:
         """Counts new units first (rules 1 to 3); only without any do the rules for the whole text apply
         (4)."""
         message = self._message
-        if len(message.units) <= BRIEF and self._has_other_order():
+        if self._is_brief and self._has_other_order():
             return FLOOR if self._moves_a_word() else 0.0
         edits = size = 0
         for place, unit in enumerate(message.units):
@@ -408,12 +418,14 @@ class _Comparison:
         return FLOOR if news else 0.0
 
     def certainty(self) -> str:
-        """How certain it is that a message without news is a repetition."""
-        return ONE_PLACE if self._renamed or self._has_other_numbers() else REORDERED
-
-    def _has_other_numbers(self) -> bool:
+        """How certain it is that a message without news is a repetition: if it consists of known sentences or
+        of known words, nothing else has changed."""
+        if self._is_brief and self._has_other_order():
+            return REORDERED
         known = {figures for text in self._earlier for figures in text.figures.values()}
-        return not known.issuperset(self._message.figures.values())
+        has_other_numbers = not known.issuperset(self._message.figures.values())
+        changed = sum(not self._is_exactly_known(unit) for unit in self._message.units)
+        return ONE_PLACE if self._renamed or has_other_numbers or changed > self._echoes else REORDERED
 
     # Brief texts.
 
@@ -421,10 +433,11 @@ class _Comparison:
         """Whether a text has the words of an earlier one, each as often, but not the same sentences."""
         if all(map(self._is_known, self._message.units)):
             return False
-        words = sorted(_content_words(self._message))
-        return any(
-            words == sorted(_content_words(text)) for text in self._earlier if len(text.units) <= BRIEF
-        )
+        words = _content_words(self._message)
+        if len(set(words)) < FEWEST_WORDS:
+            return False
+        others = [_content_words(text) for text in self._earlier if len(text.units) <= BRIEF]
+        return words not in others and sorted(words) in map(sorted, others)
 
     def _moves_a_word(self) -> bool:
         words = _content_words(self._message)
@@ -465,7 +478,10 @@ class _Comparison:
             predecessors.append(before)
             if not any(end > start for start, end in removed):
                 # An insertion is news, unless it repeats a word of the unit ("very very good").
-                return all(word in before.bag for word in _words_in(unit, added))
+                more = _words_in(unit, added)
+                is_echo = all(word in before.bag for word in more) and any(_is_word(word[0]) for word in more)
+                self._echoes += is_echo
+                return is_echo
             if nearest is None:
                 nearest = before, removed
             elif before.key != nearest[0].key and not has_changed_before:
@@ -533,9 +549,9 @@ class _Comparison:
 
 
 def _content_words(text: ParsedText) -> list[str]:
-    """The words, numbers and operators of a text, without the punctuation of prose."""
+    """The words and numbers of a text."""
     tokens = (token for unit in text.units for token in _TOKEN.findall(unit.text.lower()))
-    return [token for token in tokens if token not in _PUNCTUATION]
+    return [token for token in tokens if _is_word(token[0])]
 
 
 def _words_in(unit: TextUnit, spans: Spans) -> list[str]:

@@ -230,6 +230,7 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("Execution", "context"): lambda: None,
     ("Execution", "given"): tuple,
     ("GraphInstance", "input"): tuple,
+    ("LoopHistory", "durations"): dict,
     ("LoopHistory", "stale_messages"): int,
     ("LoopHistory", "streaks"): dict,
     ("LoopHistory", "warned"): bool,
