@@ -602,9 +602,9 @@ class Loop:
             return [("system", f"There is nothing to repeat: {items}")]
         given: list[list[str]] = []
         base = self.place.counts.copy()
+        if len(items) > self.strategy["max"]:
+            raise Locked
         for number, item in enumerate(items):
-            if number >= self.strategy["max"]:
-                raise Locked
             try:
                 texts = self.element(number, item, base)
             except Failure:

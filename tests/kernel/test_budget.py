@@ -360,6 +360,7 @@ def test_list_above_the_cap_locks_the_run() -> None:
     assert [(lock["event"], lock["what"], lock["limit"]) for lock in run.locks] == [
         ("limit_reached", "items", 3)
     ]
+    assert run.state.usage["model_calls"] == 0, "the length is known before the first round"
     assert run.unlock().finish().state.status == "completed"
     assert run.state.usage["model_calls"] == 5
 

@@ -305,7 +305,7 @@ def test_missing_command_is_reported(tmp_path: Path) -> None:
     replies = refused(McpServer(command="no-such-command", cwd="nowhere"), tmp_path)
     assert (
         replies
-        == f"cannot start 'no-such-command': its folder '{tmp_path / 'nowhere'}' is not there; check 'cwd'"
+        == f"cannot start 'no-such-command': its folder '{tmp_path / 'nowhere'}' does not exist; check 'cwd'"
     )
 
 

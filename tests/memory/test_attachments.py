@@ -244,7 +244,7 @@ def test_unreadable_files_are_reported_and_the_others_indexed(store: Path, reque
     os.mkfifo("docs/pipe.txt")
     events = run_reply(file_workflow({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
     reported = sorted(data["error"].partition(":")[0] for data in troubles(events))
-    assert reported == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
+    assert reported == ["'gone' does not exist", "bad.txt cannot be read", "big.txt cannot be read"]
     assert {data["store"] for data in troubles(events)} == {"docs"}
     assert reminded(requests) == ["the tea is green"]
     klingon = file_workflow(

@@ -75,9 +75,9 @@ def test_keys_are_masked_on_promotion(store: Path, monkeypatch: pytest.MonkeyPat
         ("", {"text": "tea"}, "belongs to a group"),
         ("team", {}, "promote one thing"),
         ("team", {"text": "tea", "run": "last"}, "promote one thing"),
-        ("team", {"text": "  "}, "there is no text"),
-        ("team", {"run": "last"}, "say at which address"),
-        ("team", {"run": "last", "at": "Nobody"}, "no node gave anything at 'Nobody'"),
+        ("team", {"text": "  "}, "has no text"),
+        ("team", {"run": "last"}, "name the address"),
+        ("team", {"run": "last", "at": "Nobody"}, "no node has an output at 'Nobody'"),
         ("team", {"run": "none", "at": "A"}, "there is no run 'none'"),
     ],
 )

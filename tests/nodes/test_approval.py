@@ -134,7 +134,7 @@ def test_approval_setting_selects_the_tools(approval: Any, expected: int) -> Non
 
 
 def test_misspelt_tool_in_approval_is_rejected() -> None:
-    with pytest.raises(roundel.WorkflowError, match="'approval' names the tool 'lok', which is not there"):
+    with pytest.raises(roundel.WorkflowError, match="'approval' names the tool 'lok', which does not exist"):
         run_conversation(agent(look, approval=["lok"]), {"A": "x"})
 
 

@@ -438,7 +438,7 @@ WRONG = [
         "there is already a participant 'Ada', in line 8",
         "an id of its own",
     ),
-    ("        participants: Ada\n", 7, "wrong-type", "must be a list", "behind a `- `"),
+    ("        participants: Ada\n", 7, "wrong-type", "must be a list", "start each item with `- `"),
     ("        participants: [Ada, Bo]\n", 7, "wrong-type", "must be a mapping, not 'Ada'", ""),
     (
         "        participants:\n          - {id: Ada, type: agent}\n          - {id: Bo, type: agnet}\n",

@@ -108,7 +108,7 @@ def _python_name(block: Block) -> str:
     """A loop that is built in Python and run with a script, which stands for models."""
     if "script=" not in block.text or not re.search(r"LoopAgent\(|\"loop(_counter|_timer)?\"", block.text):
         return ""
-    named = re.search(r"(?:LoopAgent|Graph)\(\"(\w+)\"", block.text)
+    named = re.search(r"(?:LoopAgent|Graph)\(\s*\"(\w+)\"", block.text)
     return block.file or (named[1] if named else "")
 
 

@@ -128,13 +128,13 @@ MORE_ROUNDS: dict[str, tuple[Flow, Flow, str]] = {
         "Loop[4]/Body",
     ),
     "array": (
-        repeated(mode="array", items="[1, 2, 3, 4, 5, 6]", max=3),
-        repeated(mode="array", items="[1, 2, 3, 4, 5, 6]", max=5),
+        repeated(mode="array", items="[1, 2, 3]"),
+        repeated(mode="array", items="[1, 2, 3, 4, 5]"),
         "Loop[4]/Body",
     ),
     "parallel array": (
-        repeated(mode="array", items="[1, 2, 3, 4, 5, 6]", max=3, max_parallel=2),
-        repeated(mode="array", items="[1, 2, 3, 4, 5, 6]", max=5, max_parallel=2),
+        repeated(mode="array", items="[1, 2, 3]", max_parallel=2),
+        repeated(mode="array", items="[1, 2, 3, 4, 5]", max_parallel=2),
         "Loop[4]/Body",
     ),
     "debate": (debated(3), debated(5), "Loop[4]/Ann"),

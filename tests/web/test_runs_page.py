@@ -242,9 +242,9 @@ def test_starts_a_run(pages: Pages, site: Site, workflow: str) -> None:
     expect(drawer.get_by_text("limit 8,000").first).to_be_visible()
     expect(drawer.locator("pre")).to_contain_text("--var TONE=friendly")
 
-    # Its model has no key: the server says so, at the workflow.
+    # The allow-list of the server has no provider of models: the server says so, at the workflow.
     drawer.get_by_role("button", name="Start run").click()
-    expect(drawer.get_by_role("alert")).to_contain_text("openai:stand-in cannot be used: there is no key")
+    expect(drawer.get_by_role("alert")).to_contain_text("the model provider 'openai' is not allowed")
 
     drawer.get_by_role("radio", name="Text").click()
     drawer.get_by_label("Replies as JSON or YAML").fill("Writer: [a, b")

@@ -189,7 +189,7 @@ class _Display(ABC):
 
 
 class _JsonDisplay(_Display):
-    """Events as JSON on standard output, for programs. It asks nobody, even in a terminal."""
+    """Events as JSON on standard output, for programs. It never asks a question, even in a terminal."""
 
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)

@@ -213,7 +213,7 @@ def _composites(run: Run, activations: Iterable[Activation]) -> list[CompositeRu
 
 def _composite_position(composite: CompositeRun) -> Iterator[LoopPosition]:
     node = composite.execution.node
-    if node.kind.loops:
+    if node.kind.loops and composite.round:  # a list that is too long locks the run before the first round
         limit = _rounds_limit(node, composite.controller)
         yield LoopPosition(f"{composite.stem}{composite.round}]", node.id, composite.round, limit)
 

@@ -151,7 +151,7 @@ def _working_folder(server: McpServer, folder: Path | None) -> Path | None:
     working_folder = folder / server.cwd if folder else Path(server.cwd) if server.cwd else None
     if working_folder is not None and not working_folder.is_dir():
         raise NodeError(
-            f"cannot start '{server.command}': its folder '{working_folder}' is not there; check 'cwd'"
+            f"cannot start '{server.command}': its folder '{working_folder}' does not exist; check 'cwd'"
         )
     return working_folder
 

@@ -259,7 +259,7 @@ class AgentTools:
             # no warning.
             if name not in known and not self._is_offline:
                 raise NodeError(
-                    f"'approval' names the tool '{name}', which is not there; {_list_names(known)}"
+                    f"'approval' names the tool '{name}', which does not exist; {_list_names(known)}"
                 )
         self._known, self._specs = known, tuple(specs)
         return self._specs

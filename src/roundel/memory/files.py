@@ -279,7 +279,7 @@ class FileIndex:
                 problems.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
                 continue
             if found_path is None:
-                problems.append(f"'{source.path}' is not there")
+                problems.append(f"'{source.path}' does not exist")
                 continue
             for path in list_files(found_path.place, source):
                 try:  # a link inside of a folder may lead out of it (decision 12)

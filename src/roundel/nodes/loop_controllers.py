@@ -353,7 +353,12 @@ class ArrayController(LoopController):
     def _iterate(self, items: Any, otherwise: str) -> CompositeAction | Iteration:
         if isinstance(items, list):
             self.items = items
-            return self._start_more()
+            # The length is known, so a list that is too long costs nothing before a person has seen it.
+            return (
+                self._lock_at_limit()
+                if len(items) > self.limit and self.semantics >= 1
+                else self._start_more()
+            )
         return self._skip_loop(otherwise, "not_an_array")
 
     def on_answer_failed(self, error: str) -> CompositeAction:
@@ -379,12 +384,13 @@ class ArrayController(LoopController):
             return CompositeAction(tuple([self._iteration(number) for number in range(first, end)]))
         if ended < self.started:
             return CompositeAction()
-        if ended < count:
-            # All rounds up to the limit have ended and elements are left. Unlocking releases the whole
-            # rest.
-            limit, self.limit = self.limit, count
-            return replace(as_action(self._start_more()), lock=("items", limit))
-        return self._gather()
+        # In a run of version 0 elements may be left after as many rounds as are allowed.
+        return self._lock_at_limit() if ended < count else self._gather()
+
+    def _lock_at_limit(self) -> CompositeAction:
+        """Locks the run. Unlocking it releases the whole list."""
+        limit, self.limit = self.limit, len(self.items)
+        return replace(as_action(self._start_more()), lock=("items", limit))
 
     def _iteration(self, number: int) -> Iteration:
         item = self.items[number]

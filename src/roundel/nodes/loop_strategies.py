@@ -210,10 +210,9 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                 "max": Field(
                     en=(
                         "Most elements",
-                        "The maximum number of elements. A longer list locks the run after this many "
-                        "elements.",
+                        "The maximum number of elements. A longer list locks the run before the first round.",
                     ),
-                    zh=("元素上限", "最多处理的元素数；列表更长时，处理到此数量后锁定运行。"),
+                    zh=("元素上限", "最多处理的元素数；列表更长时，在第一轮之前锁定运行。"),
                     unit="elements",
                 ),
                 "max_parallel": Field(

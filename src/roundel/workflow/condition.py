@@ -478,4 +478,4 @@ def suggest_condition(text: str) -> str:
     if _IDENTIFIER.fullmatch(text) and not text.isupper():
         return ""
     word = text if re.fullmatch(r"\w+", text) else json.dumps(text, ensure_ascii=False)
-    return f"a keyword is written as condition: {{type: keyword, config: {{any: [{word}]}}}}"
+    return f"a keyword is written as condition: {{type: keyword, config: {{begins: [{word}]}}}}"
