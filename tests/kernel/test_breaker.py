@@ -16,7 +16,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Message
-from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, SERVER, STORY, TEA
+from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, NAMES, SERVER, STORY, TEA, VARIED
 from tests.kernel.simulator import Script, Simulator, plan_of
 from tests.kernel.spending import Dict, Spender, constant, ring
 
@@ -42,6 +42,15 @@ def agent_ring(rounds: int, agents: int = 1, **graph: Any) -> Dict:
             **graph,
         },
     }
+
+
+def capped_ring() -> Dict:
+    """An agent who speaks until it says `never`: only the cap is certain to end this."""
+    stop = {"type": "keyword", "config": {"begins": ["never"]}}
+    again = {"type": "keyword", "config": {"begins": ["never"], "negate": True}}
+    nodes = [{"id": "A0", "type": "agent"}, {"id": "Out", "type": "passthrough"}]
+    edges = [{"from": "A0", "to": "A0", "condition": again}, {"from": "A0", "to": "Out", "condition": stop}]
+    return {"breaker": True, "graph": {"nodes": nodes, "edges": edges, "start": "A0", "end": "Out"}}
 
 
 def run_script(workflow: Dict, script: Script) -> Simulator:
@@ -83,6 +92,20 @@ def test_breaker_trips_within_two_rounds_of_the_first_repetition(name: str, agen
     assert count_agent_calls(run) <= 6 * agents
 
 
+@pytest.mark.parametrize("name", VARIED)
+def test_variations_lock_only_loops_that_nothing_else_ends(name: str) -> None:
+    texts = VARIED[name] * 2
+    proved = run_script(agent_ring(18), {"A0": texts})
+    assert proved.state.status == "completed"
+    [warning] = [event for event in proved.events if event.event == "warning"]
+    assert (warning.data["code"], warning.node_id) == ("stale", "A0")
+    capped = run_script(capped_ring(), {"A0": texts})
+    assert (capped.state.status, [event.data["trigger"] for event in tripped(capped)]) == (
+        "suspended_locked",
+        ["dead_loop"],
+    )
+
+
 # Dead loops.
 
 
@@ -107,7 +130,7 @@ def test_dead_loop_event_holds_the_evidence() -> None:
 
 
 def test_evidence_names_the_repeated_message_and_the_difference() -> None:
-    texts = [f"I have asked {name} to look at it once more." for name in ("Ann", "Ben", "Clara", "David")]
+    texts = [f"Attempt {number} was refused, I ask once more." for number in range(1, 9)]
     [event] = tripped(run_script(agent_ring(30), {"A0": texts}))
     assert event.address == "A0[4]"
     shown = [
@@ -115,10 +138,77 @@ def test_evidence_names_the_repeated_message_and_the_difference() -> None:
         for reply_text in event.data["messages"]
     ]
     assert shown == [
-        ("A0[2]/A0", "A0[1]/A0", [["Ann", "Ben"]]),
-        ("A0[3]/A0", "A0[2]/A0", [["Ben", "Clara"]]),
-        ("A0[4]/A0", "A0[3]/A0", [["Clara", "David"]]),
+        ("A0[2]/A0", "A0[1]/A0", [["1", "2"]]),
+        ("A0[3]/A0", "A0[2]/A0", [["2", "3"]]),
+        ("A0[4]/A0", "A0[3]/A0", [["3", "4"]]),
     ]
+
+
+ORDERS = ["a b c", "b c a", "c a b", "a c b", "b a c", "c b a"]
+BULLETS = ["\n".join(f"- {word} tea" for word in order.split()) for order in ORDERS]
+NAMED = [f"I have asked {name} to look at it." for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("texts", "patience", "address"),
+    [
+        ([SAME], {}, "A0[4]"),
+        ([SAME], {"exact": 5}, "A0[6]"),
+        (BULLETS, {}, "A0[7]"),
+        (BULLETS, {"reordered": 3}, "A0[4]"),
+        (NAMED * 2, {"one_place": 4}, "A0[6]"),
+        (NAMED * 2, {"one_place": "never"}, "A0[23]"),  # the script repeats its last reply from round 20 on
+    ],
+)
+def test_patience_depends_on_the_certainty(texts: list[str], patience: Dict, address: str) -> None:
+    workflow = {**capped_ring(), "breaker": {"patience": patience}}
+    [event] = tripped(run_script(workflow, {"A0": texts}))
+    assert event.address == address
+
+
+def test_a_bounded_loop_that_hardly_changes_gets_one_warning() -> None:
+    workflow = {**agent_ring(9), "breaker": {"patience": {"one_place": 3}}}
+    run = run_script(workflow, {"A0": NAMED})
+    assert run.state.status == "completed"
+    [warning] = [event for event in run.events if event.event == "warning"]
+    assert (warning.address, warning.data["code"]) == ("A0[5]", "stale")
+    assert warning.data["message"] == (
+        f"For 3 rounds, 'A0' has changed only a word or a number here and there: "
+        f"'{NAMES[2]}' became '{NAMES[3]}'; '{NAMES[3]}' became '{NAMES[4]}'"
+    )
+
+
+def test_a_new_score_is_progress() -> None:
+    graph = agent_ring(9)["graph"]
+    graph["nodes"][0]["config"] = {"output_schema": {"type": "object"}}
+    replies = [f'{{"verdict": "not yet", "score": {50 + number}}}' for number in (1, 7, 3, 9, 2, 8, 4, 6, 5)]
+    assert not tripped(
+        run_script({"breaker": {"patience": {"one_place": 2}}, "graph": graph}, {"A0": replies})
+    )
+    assert tripped(run_script({"breaker": True, "graph": graph}, {"A0": replies[:1] * 9}))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{count} tests pass" for count in (2, 5, 10, 11, 14)],
+        [f"accuracy {value}" for value in (0.71, 0.78, 0.84, 0.83, 0.9)],
+        [f"def area(a, b):\n    return a {sign} b" for sign in ("-", "+", "/", "%", "*")],
+    ],
+)
+def test_progress_in_a_single_place_is_not_locked(texts: list[str]) -> None:
+    """With a reviewer who always says the same, and a test that fails until the last round."""
+    for workflow in (agent_ring(len(texts), 2), agent_ring(len(texts), 2, loops={"A0": {"max_rounds": 50}})):
+        run = run_script(workflow, {"A0": texts, "A1": ["1 failed"]})
+        assert run.state.status == "completed"
+
+
+def test_falling_durations_are_progress() -> None:
+    history = LoopHistory()
+    for number, milliseconds in enumerate((900, 700, 650, 500, 480, 300), 1):
+        history.record_message((), "A", f"L[{number}]/A", SAME)
+        history.record_result(f"p95 {milliseconds} ms, p99 {milliseconds + 90} ms")
+        assert history.end_round(Breaker(), decide_live) is None
 
 
 def test_one_repeating_agent_does_not_trip_while_another_makes_progress() -> None:
@@ -394,8 +484,9 @@ def test_higher_threshold_counts_fewer_messages_as_new() -> None:
     workflow, script = series(texts, 1)
     assert texts[0] == SERVER
     assert not tripped(run_script(workflow, script))
-    workflow["graph"]["breaker"] = {"threshold": 0.5}
-    assert tripped(run_script(workflow, script))
+    workflow["graph"]["breaker"] = {"threshold": 0.5, "patience": {"one_place": 3}}
+    run = run_script(workflow, script)
+    assert [event.data["code"] for event in run.events if event.event == "warning"] == ["stale"]
 
 
 def test_idle_time_does_not_count() -> None:

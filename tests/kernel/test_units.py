@@ -61,6 +61,6 @@ def test_text_unit_has_normalised_forms() -> None:
     unit = TextUnit('> "The  run-2 FAILED (again)!"', False)
     assert unit.words == ("the", "0", "failed", "(", "again")
     assert (unit.key, unit.exact) == ("the0failed(again", '"the0failed(again)!"')
-    assert unit.figures == '>"therun-2failed(again)!"'
+    assert unit.figures == '> "The  run-2 FAILED (again)!"'
     assert TextUnit("12 > 7", True).words == ("12", ">", "7")
     assert TextUnit("no digits", False).figures == ""

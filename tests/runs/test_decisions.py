@@ -13,7 +13,6 @@ import roundel
 from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, dead_loop
-from roundel.kernel.novelty import novelty_at
 from roundel.nodes import consensus, vote
 from roundel.nodes.consensus import Ballot, is_agreement
 from roundel.workflow.condition import Keyword
@@ -126,7 +125,7 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def patch() -> None:
         monkeypatch.setattr(Expression, "evaluate", turned(Expression.evaluate))
-        monkeypatch.setattr(dead_loop, "novelty_at", turned(novelty_at))
+        monkeypatch.setattr(dead_loop, "judge", lambda *_arguments: ("new", 1.0))
         monkeypatch.setattr(dead_loop.LoopHistory, "_has_new_result", turned(found_something_out))
         monkeypatch.setattr(breaker, "expected_usage", lambda _plan: (1, 1.0))
         monkeypatch.setattr(consensus, "is_agreement", turned(is_agreement))

@@ -86,7 +86,6 @@ class LoopHistory:
         "round",
         "said",
         "seen",
-        "stale_messages",
         "streaks",
         "warned",
     )
@@ -104,11 +103,9 @@ class LoopHistory:
         """Digests of the last results of earlier rounds."""
         self.round = 0
         """The number of completed rounds."""
-        self.streaks: dict[str, int] = {}
-        """For each certainty: the number of last rounds in a row that are stale with at least this
-        certainty."""
-        self.stale_messages = 0
-        """The number of messages in the last rounds that are exact repetitions."""
+        self.streaks: dict[str, list[int]] = {}
+        """For each certainty: how many of the last rounds in a row are stale with at least this certainty,
+        and how many messages they have."""
         self.warned = False
         """Whether there was a warning about this loop, which comes once."""
 
@@ -170,22 +167,17 @@ class LoopHistory:
             messages = [(place, value) for place, value in stale]
             rounds = len({self.said[place][0] for place, _ in messages})
             return Staleness(EXACT, rounds, messages) if messages else None
-        self._count_round(certainty, len(stale))
         for kind in CERTAINTIES:
-            rounds = self.streaks.get(kind, 0)
+            is_stale = certainty in CERTAINTIES[: CERTAINTIES.index(kind) + 1]
+            rounds, messages = self.streaks.get(kind, (0, 0))
+            self.streaks[kind] = [rounds + 1, messages + len(stale)] if is_stale else [0, 0]
+        for kind, (rounds, messages) in self.streaks.items():
             patience = breaker.patience.rounds(kind)
-            enough = kind != EXACT or self.stale_messages >= breaker.window
-            if patience is not None and rounds >= patience and enough:
+            if patience is not None and rounds >= patience and messages >= breaker.window:
                 shown = min(rounds, 2 * breaker.window)  # `said` has the predecessors of so many
                 stale = decide(judge_rounds, self.said, self.round - shown, breaker.threshold)
                 return Staleness(kind, rounds, [(place, value) for place, value in stale])
         return None
-
-    def _count_round(self, certainty: str, messages: int) -> None:
-        for kind in CERTAINTIES:
-            is_stale = certainty in CERTAINTIES[: CERTAINTIES.index(kind) + 1]
-            self.streaks[kind] = self.streaks.get(kind, 0) + 1 if is_stale else 0
-        self.stale_messages = self.stale_messages + messages if certainty == EXACT else 0
 
     def _has_new_result(self) -> bool:
         """Whether a result is new to the loop, or all durations in one fall: something is made faster, while
@@ -197,7 +189,6 @@ class LoopHistory:
     def reset_staleness(self) -> None:
         """After progress or a trip: only later rounds can make the loop dead."""
         self.streaks = {}
-        self.stale_messages = 0
 
     def forget(self, window: int) -> None:
         """Drops messages that no comparison needs any more."""

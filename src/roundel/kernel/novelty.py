@@ -424,7 +424,8 @@ class _Comparison:
             return REORDERED
         known = {figures for text in self._earlier for figures in text.figures.values()}
         has_other_numbers = not known.issuperset(self._message.figures.values())
-        changed = sum(not self._is_exactly_known(unit) for unit in self._message.units)
+        is_known = self._is_known if self._short else self._is_exactly_known
+        changed = sum(not is_known(unit) for unit in self._message.units)
         return ONE_PLACE if self._renamed or has_other_numbers or changed > self._echoes else REORDERED
 
     # Brief texts.

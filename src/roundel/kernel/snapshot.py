@@ -231,7 +231,6 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("Execution", "given"): tuple,
     ("GraphInstance", "input"): tuple,
     ("LoopHistory", "durations"): dict,
-    ("LoopHistory", "stale_messages"): int,
     ("LoopHistory", "streaks"): dict,
     ("LoopHistory", "warned"): bool,
     ("Run", "memories"): dict,

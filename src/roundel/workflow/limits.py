@@ -132,7 +132,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     """Whether to trip when every speaker of a loop repeats itself, and nothing else in the loop makes
     progress."""
     window: Annotated[int, Meta(ge=2)] = 3
-    """The minimum number of messages in rounds of exact repetition that make a loop dead."""
+    """The minimum number of messages in the stale rounds that make a loop dead."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
     patience: Patience = Patience()
@@ -183,10 +183,9 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                 "window": Field(
                     en=(
                         "Window",
-                        "The minimum number of messages that repeat earlier ones exactly, in consecutive "
-                        "rounds.",
+                        "The minimum number of messages in the stale rounds that make a loop dead.",
                     ),
-                    zh=("窗口", "连续几轮中至少要有多少条完全重复的消息才会触发。"),
+                    zh=("窗口", "连续几轮没有新内容，其中至少要有多少条消息才会触发。"),
                     unit="messages",
                 ),
                 "threshold": Field(
