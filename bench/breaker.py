@@ -1,7 +1,7 @@
 """How well the breaker tells dead loops from lively ones, and what a look at a message costs.
 
-The series are those of the tests: revisions of this project's files and several sets of made-up progress on one
-side, kinds of repetition on the other. The figures in the manual come from here.
+The series are those of the tests: revisions of this project's files and several sets of made-up progress on
+one side, kinds of repetition on the other. The figures in the manual come from here.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ def rates(name: str, series: Iterable[Series]) -> None:
 
 def quiet(name: str, series: Iterable[Series]) -> None:
     found = list(series)
-    print(
-        f"{name:<34}{len(found):>7}{count_locked(found, proved=True):>8}{count_locked(found, proved=False):>8}"
-    )
+    counts = "".join(f"{count_locked(found, proved=proved):>8}" for proved in (True, False))
+    print(f"{name:<34}{len(found):>7}{counts}")
 
 
 def count_locked(series: list[Series], *, proved: bool) -> int:
@@ -66,6 +65,7 @@ def cost(series: list[str]) -> float:
     for _ in range(5):
         novelty._units.cache_clear()
         novelty.parse_text.cache_clear()
+        repetition._normal_line.cache_clear()
         repetition._normal_form.cache_clear()
         for place in range(len(series) - 1):
             novelty.judge(series[place], series[:place])

@@ -50,7 +50,7 @@ def break_libraries() -> None:
         (pattern, ("Pattern", "compile_pattern")),
         (condition, ("contains_word",)),
         (breaker, ("expected_usage",)),
-        (dead_loop, ("novelty_at", "find_stale_messages", "repetitions")),
+        (dead_loop, ("judge", "judge_round", "judge_rounds", "repetitions")),
         (consensus, ("is_agreement", "read_ballot")),
         (vote, ("read_ballot",)),
         (score, ("Expression", "compile_pattern")),

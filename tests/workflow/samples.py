@@ -73,6 +73,7 @@ OBJECTS: dict[str, tuple[Mapping, Callable[[Mapping], Mapping]]] = {
     "retry": ({}, lambda one: {"graph": {"nodes": [{**A, "retry": one}], "start": "A"}}),
     "loop": ({}, lambda one: graph(loops={"A": one}, edges=[{"from": "A", "to": "A"}])),
     "breaker": ({}, lambda one: graph(breaker=one)),
+    "patience": ({}, lambda one: graph(breaker={"patience": one})),
     "debug": ({}, lambda one: graph(debug=one)),
     "breakpoint": ({"at": "A"}, lambda one: graph(debug={"break_at": [one]})),
     "model_profile": (

@@ -164,9 +164,10 @@ class LoopHistory:
         if isinstance(
             certainty, bool
         ):  # the decision of an earlier program, which found the loop dead or not
-            messages = [(place, value) for place, value in stale]
-            rounds = len({self.said[place][0] for place, _ in messages})
-            return Staleness(EXACT, rounds, messages) if messages else None
+            numbers = {self.said[place][0] for place, _ in stale}
+            return (
+                Staleness(EXACT, len(numbers), [(place, value) for place, value in stale]) if stale else None
+            )
         for kind in CERTAINTIES:
             is_stale = certainty in CERTAINTIES[: CERTAINTIES.index(kind) + 1]
             rounds, messages = self.streaks.get(kind, (0, 0))

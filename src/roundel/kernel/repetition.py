@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?"
 _ZONE = r"(?:\s?(?:Z|UTC|[+-]\d\d:?\d\d))?"
@@ -26,7 +28,7 @@ _PASSING = re.compile(
     rf"|^\s*[\[(]?{_STAMP}[\])]?(?![\w:])"
     rf"|[\[(]{_STAMP}[\])]"
     rf"|{IDENTIFIERS}",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
 """A time alone may be the content, as in "let us meet at 10:30". It is a time stamp if it has a date and
 seconds, or stands at the start of a line or in brackets."""
@@ -45,41 +47,60 @@ _END_OF_SENTENCE = re.compile(r"[.!?…][\"'”’)]*\s+|[。！？；]")
 _MARKS = ".!?…。！？； \t"
 FEW_UNITS = 5
 """In a longer text only a part that follows itself counts as said twice: code has equal lines on purpose."""
-LONGEST_ECHO = 12
-"""The largest number of sentences of such a part."""
+MANY_UNITS, LONGEST_ECHO = 60, 12
+"""The largest number of sentences of such a part; in a text of many, it is one."""
 
 
-class _NormalForm:
-    """A message without what does not count."""
+_MAY_PASS = re.compile(r"\d|/tmp/|/var/folders/|\\temp\\", re.IGNORECASE)
+"""In a line without this there is nothing that passes, and no number of an attempt."""
 
-    __slots__ = ("attempts", "units")
 
-    def __init__(self, text: str) -> None:
-        self.attempts: list[int] = []
-        """The numbers of attempts, in order."""
-        shown = ATTEMPT.sub(self._take_attempt, plain_text(text))
-        found: list[str] = []
-        for line in shown.split("\n"):
-            start = 0
-            for end in [match.end() for match in _END_OF_SENTENCE.finditer(line)] + [len(line)]:
-                unit = "".join(line[start:end].casefold().split()).lstrip(">").rstrip(_MARKS)
-                start = end
-                if unit:
-                    found.append(unit)
-        found = list(dict.fromkeys(found)) if len(found) <= FEW_UNITS else _without_echoes(found)
-        self.units = tuple(found) or ("".join(text.split()),)
+class _NormalForm(NamedTuple):
+    """A text without what does not count."""
 
-    def _take_attempt(self, match: re.Match[str]) -> str:
-        return _DIGITS.sub(self._take_number, match[0])
+    units: tuple[str, ...]
+    """Its sentences."""
+    attempts: tuple[int, ...]
+    """The numbers of attempts, in order."""
 
-    def _take_number(self, match: re.Match[str]) -> str:
-        self.attempts.append(int(match[0]))
+
+@lru_cache(64)
+def _normal_form(text: str) -> _NormalForm:
+    found: list[str] = []
+    attempts: list[int] = []
+    for line in text.split("\n"):
+        units, numbers = _normal_line(line)
+        found += units
+        attempts += numbers
+    units = list(dict.fromkeys(found)) if len(found) <= FEW_UNITS else _without_echoes(found)
+    return _NormalForm(tuple(units) or ("".join(text.split()),), tuple(attempts))
+
+
+@lru_cache(8192)
+def _normal_line(line: str) -> _NormalForm:
+    """Cached like the units of novelty.py: most lines of a revised text are known."""
+    attempts: list[int] = []
+
+    def take_number(match: re.Match[str]) -> str:
+        attempts.append(int(match[0]))
         return "\0"
+
+    if _MAY_PASS.search(line):
+        line = _PASSING.sub(" ", line)
+        line = ATTEMPT.sub(lambda match: _DIGITS.sub(take_number, match[0]), line)
+    ends = [match.end() for match in _END_OF_SENTENCE.finditer(line)]
+    units = [
+        "".join(line[start:end].casefold().split()).lstrip(">").rstrip(_MARKS)
+        for start, end in pairwise((0, *ends, len(line)))
+    ]
+    return _NormalForm(tuple([unit for unit in units if unit]), tuple(attempts))
 
 
 def _without_echoes(units: list[str]) -> list[str]:
     """The units without parts that repeat the part directly before them."""
-    for size in range(1, LONGEST_ECHO + 1):
+    if len(set(units)) == len(units):
+        return units
+    for size in range(1, 1 + (LONGEST_ECHO if len(units) <= MANY_UNITS else 1)):
         kept: list[str] = []
         for unit in units:
             kept.append(unit)
@@ -87,16 +108,6 @@ def _without_echoes(units: list[str]) -> list[str]:
                 del kept[-size:]
         units = kept
     return units
-
-
-def plain_text(text: str) -> str:
-    """The text without time stamps, addresses, ids and temporary paths."""
-    return _PASSING.sub(" ", text)
-
-
-@lru_cache(64)
-def _normal_form(text: str) -> _NormalForm:
-    return _NormalForm(text)
 
 
 def repeats_exactly(text: str, earlier: Sequence[str]) -> bool:

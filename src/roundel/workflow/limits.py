@@ -112,6 +112,7 @@ class Patience(Struct, frozen=True, omit_defaults=True):
                         "已证明有上限的循环只会警告，不会锁定。",
                     ),
                     unit="rounds",
+                    kind=int,
                     see="breaker.md#patience",
                 ),
             },
