@@ -202,7 +202,8 @@ def launch(
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
         carried = None if node.carries is None else activation.carried_message(unit, node.carries)
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried)
+        heard = activation.heard_messages(unit, node) if node.hears else None
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried, heard)
     run.calls[address] = execution = Execution(
         activation, unit, node, address, command, part, intercept, context=context, given=given
     )

@@ -313,7 +313,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
         number = count_round(own_round, _iterations(round_messages), loop_state.history)
         found = find_score(score_of, round_messages, number)
         agreed = config.exit_condition == "consensus" and has_consensus(
-            config.consensus, _latest_by_source(round_messages)
+            config.consensus, _latest_by_source(round_messages if call.heard is None else call.heard)
         )
         given = {"iteration": number, "score": found.score, "consensus": agreed}
         decision = decide_round(config, given, loop_state.history, own_round)
@@ -388,6 +388,13 @@ def _ports(_config: Any) -> tuple[str, ...]:
     return ("continue", "exit")
 
 
+def _least_speakers(config: Config) -> int | None:
+    """How many speakers a consensus needs; None if none ends the loop."""
+    if config.exit_condition != "consensus":
+        return None
+    return 2 if config.consensus.method == "phrase" else 1
+
+
 EXAMPLE = """
 - id: Gate
   type: loop
@@ -412,6 +419,7 @@ NODE = NodeType(
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
     carries=lambda config: str(config.output),
+    hears=_least_speakers,
     with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     forgets=lambda _config: True,
     state=LoopState,

@@ -85,6 +85,7 @@ def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool]
         check_ways_out(loops(graph), report)
     _check_guards(graph, report)
     _check_carried(graph, report)
+    _check_speakers(graph, report)
     check_unanalysed(graph, report)
 
 
@@ -250,6 +251,25 @@ def _check_carried(graph: GraphPlan, report: Report) -> None:
             message = f"'{name}', whose output '{node.id}' is to carry, {what}"
             hint = did_you_mean(name, names) or f"its nodes are {', '.join(names[:MOST_NAMED])}"
             _report(report, "error", "unknown-node", message, node.node.at, hint)
+
+
+def _check_speakers(graph: GraphPlan, report: Report) -> None:
+    """Warns about a consensus that nobody, or only one, can express."""
+    surveyed = survey(graph)
+    for node in graph.nodes:
+        least = node.kind.hears(node.config)
+        around = surveyed.around(node)
+        if not least or not around or node.index in surveyed.opaque:
+            continue
+        members = around[0].scope.members
+        speakers = sum(speaker in members for speaker in node.hears)
+        if max(speakers, len({edge.source for edge in node.into})) < least:
+            message = (
+                f"'{node.id}' never finds consensus: it needs at least {least} speakers in the loop "
+                f"'{around[0].id}', which has {speakers or 'none'}"
+            )
+            hint = "add an agent or a person to the loop, or end it by a score"
+            _report(report, "warning", "no-consensus", message, node.node.at, hint)
 
 
 def _outside_of_loops(node: NodePlan, report: Report) -> None:

@@ -240,6 +240,11 @@ class NodeType(Struct, frozen=True, eq=False):
     """The id of another node of its loop, from the config, whose last message each call of it gets
     (`Call.carried`); empty for most types. The plan checks that the loop has it."""
 
+    hears: Callable[[Any], int | None] = _return_none
+    """If each call of it gets the latest messages of the agents and people of its loop (`Call.heard`), how
+    many of them it needs at least, from the config; None for most types. The plan warns about a loop that
+    has fewer."""
+
     lacks_model: Callable[[Any, Any], bool] = _lacks_nothing
     """Called as (config, workflow): whether it calls a model, and neither it nor the workflow names one
     (plan/model_choice.py)."""
