@@ -671,7 +671,7 @@ def test_an_agent_inside_a_subgraph_takes_part() -> None:
     graph.node("Ada", "agent").node("Court", "subgraph", graph=inner).node("Bo", "agent")
     graph.edge("Ada", "Court").edge("Court", "Bo").edge("Bo", "Gate").edge("Gate", "Ada", port="continue")
     graph.edge("Gate", "Done", port="exit")
-    script = {"Ada": "I agree", "Court/Judge": ["No.", "No.", "I agree"], "Bo": "I agree"}
+    script = {"Ada": "I agree", "Judge": ["No.", "No.", "I agree"], "Bo": "I agree"}
     assert exit_of(roundel.run(graph, script=script)) == (3, "consensus_reached")
 
 

@@ -421,12 +421,10 @@ class ArrayController(LoopController):
         dropped = self.errors if self.strategy.on_error == "drop" else ()
         rounds = [number for number in sorted(self.outputs) if number not in dropped]
         self.rounds_done = len(self.outputs)
-        values = [
-            message_value(outputs[-1], self.semantics) if (outputs := self.outputs[number]) else None
-            for number in rounds
-        ]
+        values = [self._gathered_value(number) for number in rounds]
         self.results = [
-            self._result_value(number, value) for number, value in zip(rounds, values, strict=True)
+            self.outputs[number][-1].text if self._is_unchanged(number) else value
+            for number, value in zip(rounds, values, strict=True)
         ]
         if self.strategy.gather:
             self.output = (Message(json_text(values)),)
@@ -434,14 +432,21 @@ class ArrayController(LoopController):
             self.output = self.outputs[rounds[-1]] if rounds else ()
         return self.finish(self.reason)
 
-    def _result_value(self, number: int, value: Any) -> Any:
-        """The value for `results`. An element that its round returned unchanged is represented by the
-        text that the round was given: it is no result of the round, and the conformance vectors require
-        it."""
+    def _gathered_value(self, number: int) -> Any:
+        """The value of a round in the list. An element that its round returned unchanged keeps its type: 1
+        is not "1"."""
         outputs = self.outputs[number]
-        return (
-            outputs[-1].text if outputs and is_unchanged_item(outputs[-1], self.items[number - 1]) else value
-        )
+        if not outputs:
+            return None
+        if self.semantics >= 1 and self._is_unchanged(number):
+            return self.items[number - 1]
+        return message_value(outputs[-1], self.semantics)
+
+    def _is_unchanged(self, number: int) -> bool:
+        """Whether a round returned its element. `results` then has the text that the round was given: it is
+        no result of the round, and the conformance vectors require it."""
+        outputs = self.outputs[number]
+        return bool(outputs) and is_unchanged_item(outputs[-1], self.items[number - 1])
 
     def report(self) -> dict[str, Any]:
         errors = [{"round": number, "error": self.errors[number]} for number in sorted(self.errors)]
