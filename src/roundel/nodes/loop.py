@@ -116,6 +116,13 @@ def decide_round(
     call."""
     before = history or ScoreHistory()
     round = count_round(own_round, (input.get("iteration"),), before)
+    return decide_at(config, input, before, own_round, round)
+
+
+def decide_at(
+    config: Config, input: Mapping[str, Any], before: ScoreHistory, own_round: int, round: int
+) -> LoopDecision:
+    """The same for a round whose number is known."""
     score = score_from_fields(input)
     after = _update_history(config, before, round, score, input.get("consensus") is True, round - own_round)
     held = tuple(name for name, holds in _conditions(config, round, score, after) if holds)
@@ -125,10 +132,10 @@ def decide_round(
 def count_round(own_round: int, given: Iterable[object], history: ScoreHistory) -> int:
     """The round that counts: the loop's own, or the largest given iteration if that is larger. It is
     never less than the loop's own round, on which the proof of the bound relies."""
-    return max(own_round + history.ahead, *map(_parse_iteration, given), 1)
+    return max(own_round + history.ahead, *map(parse_iteration, given), 1)
 
 
-def _parse_iteration(given: object) -> int:
+def parse_iteration(given: object) -> int:
     """A whole number of at least 1, also written as 5.0; 0 for anything else: text, true, a fraction,
     NaN."""
     whole = None if isinstance(given, str) else as_number(given)
