@@ -96,10 +96,10 @@ class DebateController(ParticipantController):
             return CompositeAction((self._iteration(),), events=events)
         return self._end_round(events)
 
-    def on_break(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
+    def on_break(self, iteration: Iteration, messages: tuple[Message, ...], reason: str) -> CompositeAction:
         # The words of a judge are no answer of a participant, so they stay out of the transcript.
         events = self._record_answer(messages) if iteration.body != self.judge else ()
-        return self._finish("break", [], events)
+        return self._finish(reason or "break", [], events)
 
     def _next_round(self, events: Events = ()) -> CompositeAction:
         """Starts a round with its first pair."""

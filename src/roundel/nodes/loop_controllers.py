@@ -85,9 +85,9 @@ class LoopController:
         self.record_round(iteration, messages)
         return self.next_round()
 
-    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+    def on_break(self, iteration: Iteration, messages: Messages, reason: str) -> CompositeAction | Iteration:
         self.record_round(iteration, messages)
-        return self.finish("break")
+        return self.finish(reason or "break")
 
     def catches_failure(self, _iteration: Iteration) -> bool:
         return False
@@ -393,11 +393,11 @@ class ArrayController(LoopController):
         self._record_output(iteration, messages)
         return self._start_more()
 
-    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction:
+    def on_break(self, iteration: Iteration, messages: Messages, reason: str) -> CompositeAction:
         self._record_output(iteration, messages)
         # Several rounds may break. A later one can only shorten the list again, since the rounds behind
         # the first one have been cancelled.
-        last, self.reason = iteration.round, "break"
+        last, self.reason = iteration.round, reason or "break"
         self.items, self.started = self.items[:last], last
         self.outputs = {number: outputs for number, outputs in self.outputs.items() if number <= last}
         self.errors = {number: error for number, error in self.errors.items() if number <= last}
