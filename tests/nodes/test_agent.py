@@ -125,6 +125,15 @@ def test_llm_is_another_name_and_camel_case_is_read() -> None:
     assert (node.type, node.config.profile_id, node.config.max_tool_calls) == ("agent", "p", 2)
 
 
+def test_a_profile_that_is_named_as_a_model_is_a_warning() -> None:
+    agents = [{"id": name, "type": "agent", "config": {"model": name}} for name in ("fast", "openai:gpt-4o")]
+    graph = {"nodes": agents, "start": "fast", "end": "fast"}
+    _, report = examine_mapping({"graph": graph, "models": {"fast": {"model": "openai:gpt-4o"}}}, TYPES)
+    [found] = [found for found in report.diagnostics if found.code == "profile-as-model"]
+    assert found.message.startswith("'fast' is a model profile")
+    assert found.hint == "write `profile_id: fast`"
+
+
 @pytest.mark.parametrize("keys", [("max_tool_calls", "maxToolCalls"), ("maxToolCalls", "max_tool_calls")])
 def test_both_spellings_of_a_key_are_a_warning_and_the_later_counts(keys: tuple[str, str]) -> None:
     given = dict(zip(keys, (2, 5), strict=True))

@@ -102,8 +102,10 @@ def _check_reach(graph: GraphPlan, report: Report) -> None:
     """
     follow = {node.index: [edge.target for edge in node.edges if edge.trigger] for node in graph.nodes}
     runs = reachable(graph.start, follow)
+    # A debate or vote runs copies of the nodes that it names.
+    named = {(part.id, part.node.at) for node in graph.nodes for body in node.bodies for part in body.nodes}
     for node in graph.nodes:
-        if node.index not in runs:
+        if node.index not in runs and (node.id, node.node.at) not in named:
             message = f"'{node.id}' never runs: no triggering edge leads to it from 'start'"
             _report(
                 report,

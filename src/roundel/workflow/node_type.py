@@ -53,6 +53,10 @@ def _no_models(_config: Any, _workflow: Any) -> tuple[Any, ...]:
     return ()
 
 
+def _as_given(at: Any, _nodes: Any) -> Any:
+    return at
+
+
 def _no_check(_config: Any, _at: Any, _reader: Any) -> None:
     return None
 
@@ -199,6 +203,10 @@ class NodeType(Struct, frozen=True, eq=False):
     endpoints: Callable[[Any, Any], tuple[Any, ...]] = _no_models
     """Called as (config, workflow): the model profiles that it calls, if these are not simply the ones under
     `models`: an agent may put an address of its own over that of a profile. A policy checks them."""
+
+    complete: Callable[[Any, Mapping[str, Any]], Any] = _as_given
+    """Called as (location of the config, locations of the nodes of the graph by id) before the config is
+    read: returns the config with what it takes from these nodes."""
 
     examine: Callable[[Any, Any, Any], None] = _no_check
     """Called as (config, location, reader) while a file is read: checks that need the workflow around
