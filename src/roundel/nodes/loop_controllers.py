@@ -433,14 +433,14 @@ class ArrayController(LoopController):
         return self.finish(self.reason)
 
     def _gathered_value(self, number: int) -> Any:
-        """The value of a round in the list. An element that its round returned unchanged keeps its type: 1
-        is not "1"."""
-        outputs = self.outputs[number]
+        """The value of a round in the list. A number, true, false or null that its round returned unchanged
+        keeps its type: 1 is not "1"."""
+        outputs, item = self.outputs[number], self.items[number - 1]
         if not outputs:
             return None
-        if self.semantics >= 1 and self._is_unchanged(number):
-            return self.items[number - 1]
-        return message_value(outputs[-1], self.semantics)
+        value = message_value(outputs[-1], self.semantics)
+        is_scalar = not isinstance(item, (str, dict, list))
+        return item if self.semantics >= 1 and is_scalar and value == json_text(item) else value
 
     def _is_unchanged(self, number: int) -> bool:
         """Whether a round returned its element. `results` then has the text that the round was given: it is
