@@ -52,13 +52,14 @@ def test_each_call_counts_as_a_round() -> None:
     [
         ([1, 2, 3], [1, 2, 3]),
         ([5, None, None], [5, 6, 7]),
-        ([5, 2, 5], [5, 6, 7]),
+        ([5, 2, 5], [5, 2, 5]),
+        ([5, None, 2, None], [5, 6, 2, 3]),
         ([0, "7", 2.5], [1, 2, 3]),
         ([True, math.nan, math.inf], [1, 2, 3]),
         ([3.0, None, 9], [3, 4, 9]),
     ],
 )
-def test_processor_counts_like_the_loop_node(given: list[Any], rounds: list[int]) -> None:
+def test_a_given_iteration_is_taken_as_it_is_and_counted_on_from(given: list[Any], rounds: list[int]) -> None:
     processor = LoopProcessor(max_rounds=99)
     assert [processor.process({"iteration": each})["current_round"] for each in given] == rounds
 

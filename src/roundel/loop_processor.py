@@ -3,7 +3,8 @@
     processor = LoopProcessor(max_rounds=3, exit_on_score=90)
     processor.process({"score": 91})["exit_reason"]  # "score_threshold_reached"
 
-It shares its config and its decision with nodes/loop.py, so both always decide the same.
+It shares its config and its decision with nodes/loop.py, so both decide the same. Only the count differs: a
+given `iteration` is taken as it is, while a node never counts backwards.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from roundel.kernel.events import stamp
 from roundel.nodes.consensus import has_consensus
-from roundel.nodes.loop import Config, ScoreHistory, count_round, decide_round
+from roundel.nodes.loop import Config, ScoreHistory, decide_at, parse_iteration
 from roundel.nodes.score import find_score, make_scorer
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.fields import INVALID, Reader, locate_or_report
@@ -64,14 +65,15 @@ class LoopProcessor:
         expression for the score failed.
         """
         fields = _mapping(input)
-        own_round = self._rounds_done + 1
-        number = count_round(own_round, (fields.get("iteration"),), self._history)
+        # A given iteration is taken as it is, also a smaller one: the caller counts. No proof relies on the
+        # count of a processor, unlike on that of a node.
+        number = parse_iteration(fields.get("iteration")) or self._rounds_done + 1
         message = Message(json_text(fields.get("text", "")), data=fields)
         found = find_score(self._score_of, (message,), number)
-        given = {"iteration": number, "score": found.score, "consensus": self._has_consensus(fields)}
-        decision = decide_round(self._config, given, self._history, own_round)
+        given = {"score": found.score, "consensus": self._has_consensus(fields)}
+        decision = decide_at(self._config, given, self._history, number, number)
         # Only after the decision: a call that raises is not a round.
-        self._rounds_done, self._history = own_round, decision.history
+        self._rounds_done, self._history = number, decision.history
         decided = decision.fields(stamp(time.time()))
         return {**decided, "score_error": found.error} if found.error else decided
 

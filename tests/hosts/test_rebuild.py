@@ -51,7 +51,9 @@ class Fragile(ParticipantController):
         _break("turned")
         return CompositeAction(outcome=Outcome(messages))
 
-    def on_break(self, _iteration: Iteration, _messages: tuple[Message, ...]) -> CompositeAction:
+    def on_break(
+        self, _iteration: Iteration, _messages: tuple[Message, ...], _reason: str
+    ) -> CompositeAction:
         raise AssertionError("nothing breaks out of it")
 
     def catches_failure(self, _iteration: Iteration) -> bool:

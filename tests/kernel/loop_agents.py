@@ -503,6 +503,12 @@ def listed(text: str) -> Any:
     return next(iter([*best, *inside, *alone]), None)
 
 
+def result(item: Any, text: str) -> Any:
+    """What a round has made of an element; a number, true, false or null that it left as it is stays one."""
+    kept = not isinstance(item, str) and text == json.dumps(item, ensure_ascii=False)
+    return item if kept else structured(text)
+
+
 def structured(text: str) -> Any:
     """The object or the list that a text is; else the text."""
     try:
@@ -600,7 +606,7 @@ class Loop:
         items = self.items(text)
         if isinstance(items, str):
             return [("system", f"There is nothing to repeat: {items}")]
-        given: list[list[str]] = []
+        given: list[tuple[Any, list[str]]] = []
         base = self.place.counts.copy()
         if len(items) > self.strategy["max"]:
             raise Locked
@@ -614,9 +620,9 @@ class Loop:
                     continue
                 texts = []
             except Jump as jump:
-                given.append([jump.text])
+                given.append((item, [jump.text]))
                 break
-            given.append(texts)
+            given.append((item, texts))
         return self.gathered(given)
 
     def items(self, text: str) -> list[Any] | str:
@@ -648,11 +654,11 @@ class Loop:
             for name, count in counts.own.items():
                 self.place.counts.add(name, count - base[name] - number)
 
-    def gathered(self, given: list[list[str]]) -> list[Said]:
-        results = [structured(texts[-1]) if texts else None for texts in given]
+    def gathered(self, given: list[tuple[Any, list[str]]]) -> list[Said]:
+        results = [result(item, texts[-1]) if texts else None for item, texts in given]
         if self.strategy["gather"]:
             return reply_text([json.dumps(results, ensure_ascii=False)])
-        return reply_text((given[-1] if given else []) or [""])
+        return reply_text((given[-1][1] if given else []) or [""])
 
 
 def case(seed: int, tools: bool = False, handled: bool = False) -> tuple[dict[str, Any], str, Script, Play]:

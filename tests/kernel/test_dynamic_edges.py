@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.graph import compile_workflow
 from tests.kernel.reference import ASKS
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -135,10 +136,26 @@ def test_missing_json_path_leaves_the_message_unsplit(text: str) -> None:
     assert seen == [text]
 
 
-def test_empty_split_runs_and_triggers_nothing() -> None:
-    split = {"type": "regex", "config": {"pattern": "z+", "on_no_match": "empty"}}
-    result = roundel.run(graph({"type": "map", "split": split}), "abc", script={})
-    assert (result.status, result.nodes) == ("completed", {"In": 1})
+NO_LINES = {"type": "regex", "config": {"pattern": "z+", "on_no_match": "empty"}}
+
+
+@pytest.mark.parametrize("type", ["map", "tree"])
+@pytest.mark.parametrize(("split", "text"), [({"type": "json_path", "config": {}}, "[]"), (NO_LINES, "abc")])
+def test_no_parts_trigger_the_join_with_an_empty_list(type: str, split: dict[str, Any], text: str) -> None:
+    result = roundel.run(graph({"type": type, "split": split}), text, script={})
+    assert (result.status, result.output, result.nodes) == ("completed", "[]", {"In": 1, "Out": 1})
+
+
+def test_in_a_run_of_version_0_no_parts_trigger_nothing() -> None:
+    nodes = [{"id": name, "type": "passthrough"} for name in ("In", "Each", "Out")]
+    edges = [{"from": "In", "to": "Each", "dynamic": {"type": "map", "split": NO_LINES}}]
+    edges.append({"from": "Each", "to": "Out"})
+    workflow = plan_of({"graph": {"nodes": nodes, "edges": edges, "start": "In", "end": "Out"}}).workflow
+    outputs = [
+        Simulator(compile_workflow(workflow, semantics), {}).start("abc").finish().state.output
+        for semantics in (0, 1)
+    ]
+    assert [output and output.text for output in outputs] == [None, "[]"]
 
 
 def test_parts_may_be_subgraphs_with_their_own_replies() -> None:

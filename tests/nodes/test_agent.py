@@ -9,8 +9,10 @@ import pytest
 import roundel
 from roundel.hosts import services
 from roundel.llm.script import ScriptedModel, script_from
+from roundel.nodes import TYPES
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
+from roundel.workflow.loader import examine_mapping
 from tests.nodes.conversations import fail, look, run_conversation, wants
 
 
@@ -121,6 +123,28 @@ def test_llm_is_another_name_and_camel_case_is_read() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "llm", profileId="p", maxToolCalls=2)
     node = graph.workflow(models={"p": {"name": "m"}}).graph.nodes[0]
     assert (node.type, node.config.profile_id, node.config.max_tool_calls) == ("agent", "p", 2)
+
+
+def test_a_profile_that_is_named_as_a_model_is_a_warning() -> None:
+    agents = [{"id": name, "type": "agent", "config": {"model": name}} for name in ("fast", "openai:gpt-4o")]
+    graph = {"nodes": agents, "start": "fast", "end": "fast"}
+    _, report = examine_mapping({"graph": graph, "models": {"fast": {"model": "openai:gpt-4o"}}}, TYPES)
+    [found] = [found for found in report.diagnostics if found.code == "profile-as-model"]
+    assert found.message.startswith("'fast' is a model profile")
+    assert found.hint == "write `profile_id: fast`"
+
+
+@pytest.mark.parametrize("keys", [("max_tool_calls", "maxToolCalls"), ("maxToolCalls", "max_tool_calls")])
+def test_both_spellings_of_a_key_are_a_warning_and_the_later_counts(keys: tuple[str, str]) -> None:
+    given = dict(zip(keys, (2, 5), strict=True))
+    graph = {"nodes": [{"id": "A", "type": "agent", "config": given}], "start": "A", "end": "A"}
+    workflow, report = examine_mapping({"graph": graph}, TYPES)
+    assert workflow is not None
+    [found] = [found for found in report.diagnostics if found.code == "two-spellings"]
+    assert found.message.endswith(
+        f"node 'A' has both '{keys[0]}' and '{keys[1]}', which mean the same; '{keys[1]}' counts"
+    )
+    assert workflow.graph.nodes[0].config.max_tool_calls == 5
 
 
 @pytest.mark.parametrize("script", [{"A": []}, {"A": [{"tokens": "many"}]}, ["A"], {"A": [{"delay": -1}]}])

@@ -439,7 +439,7 @@ WRONG = [
         "an id of its own",
     ),
     ("        participants: Ada\n", 7, "wrong-type", "must be a list", "start each item with `- `"),
-    ("        participants: [Ada, Bo]\n", 7, "wrong-type", "must be a mapping, not 'Ada'", ""),
+    ("        participants: [Ada, Bo]\n", 7, "unknown-node", "there is no node 'Ada' to take part", ""),
     (
         "        participants:\n          - {id: Ada, type: agent}\n          - {id: Bo, type: agnet}\n",
         9,
@@ -482,7 +482,7 @@ WRONG = [
         "there is already a participant 'Bo'",
         "give the judge an id of its own",
     ),
-    (CONSENSUS + "{method: judge, judge: Bo}\n", 9, "wrong-type", "must be a mapping, not 'Bo'", ""),
+    (CONSENSUS + "{method: judge, judge: Bo}\n", 9, "unknown-node", "there is no node 'Bo' to take part", ""),
     (CONSENSUS + "{quorum: 2}\n", 9, "wrong-type", "'quorum'", ""),
 ]
 
@@ -563,3 +563,78 @@ def test_cancelling_the_run_cancels_the_participants() -> None:
         return seen
 
     assert asyncio.run(asyncio.wait_for(story(), 4))[-1] == "node_state_change"
+
+
+# Participants that are nodes of the graph
+
+
+def among_nodes(**config: Any) -> roundel.Graph:
+    graph = roundel.Graph(start="Council", end="Council", breaker=False)
+    graph.node("Ada", "agent", role="You want it soon.").node("Bo", "agent", role="You want it safe.")
+    return graph.node("Council", "debate", max_rounds=2, **config)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"agent_pairs": [["Ada", "Bo"], ["Bo", "Ada"]]},
+        {"participants": ["Ada", "Bo"]},
+        {"participants": ["Ada"], "agent_pairs": [["Ada", "Bo"], ["Bo", "Ada"]]},
+        {"participants": [{"id": "Ada", "type": "agent"}], "agent_pairs": [["Ada", "Bo"], ["Bo", "Ada"]]},
+    ],
+)
+def test_participants_may_be_ids_of_nodes_of_the_graph(config: dict[str, Any]) -> None:
+    graph = among_nodes(**config)
+    workflow, report = roundel.check(graph)
+    assert workflow is not None
+    assert not [found for found in report.diagnostics if found.code in ("never-runs", "few-participants")]
+    result = roundel.run(graph, "tea?", script={"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
+    assert (result.output, result.nodes) == ("Ada: a2\nBo: b2", {"Council": 1, "Ada": 2, "Bo": 2})
+
+
+def test_a_participant_of_the_graph_has_the_settings_of_its_node() -> None:
+    workflow, _ = roundel.check(among_nodes(agent_pairs=[["Ada", "Bo"], ["Bo", "Ada"]]))
+    assert workflow is not None
+    council = workflow.graph.nodes[2].config
+    assert [one.graph.nodes[0].config.role for one in council.participants] == [
+        "You want it soon.",
+        "You want it safe.",
+    ]
+
+
+def test_a_node_may_run_by_itself_and_take_part() -> None:
+    graph = roundel.Graph(start="Ada", end="Council", breaker=False).node("Ada", "agent").node("Bo", "agent")
+    graph.node("Council", "debate", max_rounds=1, agent_pairs=[["Bo", "Ada"], ["Ada", "Bo"]])
+    result = roundel.run(graph.edge("Ada", "Council"), "tea?", script={"Ada": "a1", "Bo": "b1"})
+    assert result.output == "Bo: b1\nAda: a1"
+    assert result.nodes == {"Ada": 2, "Bo": 1, "Council": 1}
+
+
+@pytest.mark.parametrize(
+    ("participants", "code"),
+    [
+        (["Ada", "Ba"], "unknown-node"),
+        (["Ada", "Council"], "circular-participant"),
+        (["Ada", "Other"], "circular-participant"),
+    ],
+)
+def test_ids_that_cannot_take_part(participants: list[str], code: str) -> None:
+    graph = among_nodes(participants=participants)
+    graph.node("Other", "debate", participants=["Bo", "Council"])
+    _, report = roundel.check(graph)
+    assert code in [found.code for found in report.errors]
+
+
+def test_mistakes_of_a_node_that_takes_part_are_reported_once() -> None:
+    graph = among_nodes(agent_pairs=[["Ada", "Bo"], ["Bo", "Ada"]]).node("Cy", "agent", max_tool_calls=-1)
+    graph.node("Pair", "debate", participants=["Ada", "Cy"])
+    _, report = roundel.check(graph)
+    assert len([found for found in report.errors if "tool calls" in found.message.lower()]) == 1
+
+
+def test_a_vote_takes_ids_too() -> None:
+    graph = roundel.Graph(start="Poll", end="Poll").node("Ada", "agent").node("Bo", "agent")
+    graph.node("Poll", "vote", participants=["Ada", "Bo"])
+    result = roundel.run(graph, "tea?", script={"Ada": "yes", "Bo": "yes"})
+    assert result.data is not None
+    assert result.data["approved"]

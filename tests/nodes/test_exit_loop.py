@@ -126,7 +126,7 @@ def test_in_the_body_of_a_loop_agent_it_is_a_break(mode: LoopMode) -> None:
     result = run_conversation(repeated(worker(), mode), script).result
     assert result.data is not None
     assert (result.status, result.data["results"]) == ("completed", ["one", "two"])
-    assert result.loops["Loop"]["exit_reason"] == "break"
+    assert result.loops["Loop"]["exit_reason"] == "done"
 
 
 def test_structured_result_is_gathered_as_a_value() -> None:
@@ -167,7 +167,7 @@ def test_participant_ends_a_debate() -> None:
     ]
     graph.node("Talk", "debate", participants=people, max_rounds=5)
     result = run_conversation(graph, {"Ann": ["a", leave("bored", result="enough")], "Ben": "b"}).result
-    assert result.loops["Talk"] == {"rounds": 2, "exit_reason": "break", "entries": 1}
+    assert result.loops["Talk"] == {"rounds": 2, "exit_reason": "bored", "entries": 1}
     assert (result.nodes["Ann"], result.nodes["Ben"]) == (2, 1)
 
 
@@ -328,7 +328,7 @@ def test_tool_that_returns_break_loop_does_the_same(function: Callable[..., Any]
     assert (result.data["word"], result.data["stop_reason"]) == ("tea", "exit_loop")
     script = {"Worker": wants(function.__name__, word="tea")}
     result = run_conversation(repeated(worker(function), LoopMode.count(3)), script).result
-    assert result.loops["Loop"]["exit_reason"] == "break"
+    assert result.loops["Loop"]["exit_reason"] == "the tool says so"
 
 
 def test_break_loop_of_a_tool_fails_the_node_where_nothing_can_end() -> None:

@@ -157,7 +157,7 @@ def test_break_cancels_later_elements_and_finishes_earlier_ones() -> None:
 
     agent = roundel.LoopAgent("Loop", step, LoopMode.array(max_parallel=4))
     result = roundel.run(agent, "[1, 2, 3, 4, 5, 6]")
-    assert result.output == '["1", "2"]'
+    assert result.output == "[1, 2]"
     assert ended == ["2 done", "3 called off", "4 called off", "1 done"]
     assert result.loops["Loop"]["exit_reason"] == "break"
 
@@ -167,7 +167,7 @@ def test_break_arriving_together_with_other_results() -> None:
         return roundel.break_loop(text) if text == "2" else text
 
     agent = roundel.LoopAgent("Loop", step, LoopMode.array(max_parallel=6))
-    assert roundel.run(agent, "[1, 2, 3, 4, 5, 6]").output == '["1", "2"]'
+    assert roundel.run(agent, "[1, 2, 3, 4, 5, 6]").output == "[1, 2]"
 
 
 def test_break_cancels_open_questions() -> None:

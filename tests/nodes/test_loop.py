@@ -610,6 +610,102 @@ def test_consensus_must_hold_for_stable_for_rounds() -> None:
     assert why(debated(script, consensus={"stable_for": 1})[0]) == (1, "consensus_reached")
 
 
+def in_a_row(script: dict[str, Any], **config: Any) -> roundel.Result:
+    """Speakers in one line, each with an edge to the next, and the last one to the gate."""
+    names = list(script)
+    graph = roundel.Graph(start=names[0], end="Done", breaker=False)
+    graph.node("Gate", "loop", **{"max_rounds": 4, "exit_condition": "consensus", **config})
+    for name, following in zip(names, [*names[1:], "Gate"], strict=True):
+        graph.node(name, "agent").edge(name, following)
+    graph.node("Done", "passthrough").edge("Gate", names[0], port="continue").edge(
+        "Gate", "Done", port="exit"
+    )
+    return roundel.run(graph, script=script)
+
+
+def exit_of(result: roundel.Result) -> tuple[int, str]:
+    [loop] = result.loops.values()
+    return loop["rounds"], loop["exit_reason"]
+
+
+def test_speakers_without_an_edge_to_the_gate_take_part() -> None:
+    script: dict[str, Any] = {"Writer": ["v1", "I agree: v2"], "Critic": ["Too long.", "I agree."]}
+    assert exit_of(in_a_row(script)) == (2, "consensus_reached")
+    script["Writer"] = ["v1", "I do not agree"]
+    assert exit_of(in_a_row(script)) == (4, "max_rounds_reached")
+
+
+def test_all_speakers_have_to_agree_in_the_same_round() -> None:
+    script = {"Ada": ["I agree", "Hm.", "I agree"], "Bo": ["Hm.", "I agree", "I agree"], "Cy": "I agree"}
+    assert exit_of(in_a_row(script)) == (3, "consensus_reached")
+
+
+def test_votes_of_speakers_without_an_edge_count() -> None:
+    script = {"Ada": ["no", "yes"], "Bo": "yes"}
+    assert exit_of(in_a_row(script, consensus={"method": "vote"})) == (2, "consensus_reached")
+
+
+def test_a_gate_at_the_entry_hears_the_round_before() -> None:
+    graph = roundel.Graph(start="Gate", end="Done", breaker=False)
+    graph.node("Gate", "loop", max_rounds=6, exit_condition="consensus").node("Done", "passthrough")
+    graph.node("Ada", "agent").node("Bo", "agent").edge("Gate", "Ada", port="continue").edge("Ada", "Bo")
+    graph.edge("Bo", "Gate").edge("Gate", "Done", port="exit")
+    result = roundel.run(graph, script={"Ada": ["Hm.", "I agree"], "Bo": "I agree"})
+    assert exit_of(result) == (3, "consensus_reached")
+
+
+def test_who_speaks_only_after_the_gate_takes_no_part() -> None:
+    graph = roundel.Graph(start="Ada", end="Done", breaker=False)
+    graph.node("Gate", "loop", max_rounds=6, exit_condition="consensus").node("Done", "passthrough")
+    graph.node("Ada", "agent").node("Bo", "agent").node("Fixer", "agent")
+    graph.edge("Ada", "Bo").edge("Bo", "Gate").edge("Gate", "Fixer", port="continue").edge("Fixer", "Ada")
+    graph.edge("Gate", "Done", port="exit")
+    script = {"Ada": ["Hm.", "I agree"], "Bo": "I agree", "Fixer": "Fixed."}
+    assert exit_of(roundel.run(graph, script=script)) == (2, "consensus_reached")
+
+
+def test_an_agent_inside_a_subgraph_takes_part() -> None:
+    inner = roundel.Graph(start="Judge", end="Judge").node("Judge", "agent")
+    graph = roundel.Graph(start="Ada", end="Done", breaker=False)
+    graph.node("Gate", "loop", max_rounds=6, exit_condition="consensus").node("Done", "passthrough")
+    graph.node("Ada", "agent").node("Court", "subgraph", graph=inner).node("Bo", "agent")
+    graph.edge("Ada", "Court").edge("Court", "Bo").edge("Bo", "Gate").edge("Gate", "Ada", port="continue")
+    graph.edge("Gate", "Done", port="exit")
+    script = {"Ada": "I agree", "Judge": ["No.", "No.", "I agree"], "Bo": "I agree"}
+    assert exit_of(roundel.run(graph, script=script)) == (3, "consensus_reached")
+
+
+def test_runs_of_version_0_count_only_what_arrives() -> None:
+    nodes = [
+        {"id": "Ada", "type": "agent"},
+        {"id": "Bo", "type": "agent"},
+        {"id": "Done", "type": "passthrough"},
+    ]
+    gate = {"id": "Gate", "type": "loop", "config": {"max_rounds": 3, "exit_condition": "consensus"}}
+    edges = [{"from": "Ada", "to": "Bo"}, {"from": "Bo", "to": "Gate"}]
+    ports = [
+        {"from": "Gate", "to": "Ada", "port": "continue"},
+        {"from": "Gate", "to": "Done", "port": "exit"},
+    ]
+    graph = {"nodes": [*nodes, gate], "edges": [*edges, *ports], "start": "Ada", "end": "Done"}
+    workflow = plan_of({"graph": graph}).workflow
+    rounds = []
+    for semantics in (0, 1):
+        simulator = Simulator(compile_workflow(workflow, semantics), {"Ada": ["I agree"], "Bo": ["I agree"]})
+        simulator.start("tea").finish()
+        rounds.append(sum(execution.address.endswith("/Bo") for execution in simulator.executions))
+    assert rounds == [3, 1]
+
+
+def test_a_consensus_that_nobody_can_express_is_a_warning() -> None:
+    graph = writing(exit_condition="consensus")
+    _, report = roundel.check(graph)
+    [found] = [found for found in report.diagnostics if found.code == "no-consensus"]
+    assert "needs at least 2 speakers in the loop 'Writer', which has 1" in found.message
+    _, report = roundel.check(writing(exit_condition="consensus", consensus={"method": "vote"}))
+    assert not [found for found in report.diagnostics if found.code == "no-consensus"]
+
+
 # The decision alone: every order of conditions
 
 ALL = Config(

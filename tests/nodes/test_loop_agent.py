@@ -13,6 +13,9 @@ import pytest
 
 import roundel
 from roundel import LoopMode, Message
+from roundel.kernel.composite import as_action
+from roundel.nodes.loop_controllers import ArrayController
+from roundel.nodes.loop_strategies import ArrayStrategy
 
 STEP = {"id": "Step", "type": "agent", "config": {}}
 ECHO = {"id": "Step", "type": "passthrough", "config": {}}
@@ -233,7 +236,7 @@ def test_text_elements_are_text_and_others_json() -> None:
     watched = Watched(loop(LoopMode.array(), ECHO), ELEMENTS)
     texts = ["red", '{"g": 1, "名": "绿"}', "null", "[1, [2]]", "3", "1.5", "true", "", "蓝 🙂"]
     assert watched.results == texts
-    values = ["red", {"g": 1, "名": "绿"}, "null", [1, [2]], "3", "1.5", "true", "", "蓝 🙂"]
+    values = ["red", {"g": 1, "名": "绿"}, None, [1, [2]], 3, 1.5, True, "", "蓝 🙂"]
     assert json.loads(watched.result.output) == values
     assert "蓝 🙂" in watched.result.output
     assert (watched.rounds, watched.reason) == (9, "array_done")
@@ -802,10 +805,21 @@ def test_reentered_loop_agent_starts_over(strategy: LoopMode) -> None:
     assert reports[1] == ["text 3", "text 4"]
 
 
+def test_elements_keep_their_types_unless_the_run_began_under_version_0() -> None:
+    for semantics, gathered in ((0, '["1", "2.5", "null", "true", "3"]'), (1, '[1, 2.5, null, true, "3"]')):
+        controller = ArrayController(ArrayStrategy(), "fresh")
+        controller.semantics = semantics
+        action = as_action(controller.begin((Message('[1, 2.5, null, true, "3"]'),)))
+        while action.outcome is None:
+            [iteration] = action.iterations
+            action = as_action(controller.on_iteration_end(iteration, iteration.inputs))
+        assert action.outcome.messages[-1].text == gathered
+
+
 def test_a_list_of_lists() -> None:
     watched = Watched(loop(LoopMode.array(), inner(LoopMode.array(), ECHO)), "[[1, 2], [], [3]]")
-    assert watched.results == [["1", "2"], [], ["3"]]
-    assert watched.result.output == '[["1", "2"], [], ["3"]]'
+    assert watched.results == [[1, 2], [], [3]]
+    assert watched.result.output == "[[1, 2], [], [3]]"
 
 
 def test_lists_stay_lists_however_deep() -> None:

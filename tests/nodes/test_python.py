@@ -122,6 +122,63 @@ def test_function_with_unknown_parameters_is_rejected_before_the_run() -> None:
         roundel.run(graph)
 
 
+class Untold:
+    """An object that is not annotated gets what functions got before annotations counted."""
+
+    def __call__(self, draft):  # type: ignore[no-untyped-def]
+        return type(draft).__name__
+
+
+def as_text(draft: str) -> str:
+    return type(draft).__name__
+
+
+def as_optional_text(draft: str | None) -> str:
+    return type(draft).__name__
+
+
+def as_message(draft: roundel.Message) -> str:
+    return type(draft).__name__
+
+
+def as_either(draft: roundel.Message | str) -> str:
+    return type(draft).__name__
+
+
+async def as_text_later(draft: str) -> str:
+    return type(draft).__name__
+
+
+def as_anything(draft: Any) -> str:
+    return type(draft).__name__
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (as_text, "str"),
+        (as_optional_text, "str"),
+        (as_text_later, "str"),
+        (as_message, "Message"),
+        (as_either, "Message"),
+        (as_anything, "Message"),
+        (Untold(), "Message"),
+    ],
+)
+def test_a_single_parameter_gets_text_or_message_by_its_annotation(function: Any, kind: str) -> None:
+    assert roundel.run(code_node(function=function), "tea").output == kind
+
+
+@pytest.mark.parametrize("annotation", [int, dict[str, Any], list[roundel.Message], "Unknown"])
+def test_another_annotation_of_a_single_parameter_is_an_error(annotation: Any) -> None:
+    def measure(draft):  # type: ignore[no-untyped-def]
+        return draft
+
+    measure.__annotations__["draft"] = annotation
+    with pytest.raises(roundel.WorkflowError, match=r"'measure' wants 'draft' to be .*annotate it with str"):
+        roundel.run(code_node(function=measure), "tea")
+
+
 def test_save_and_run_writes_the_files_of_a_message() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
     graph.edge("A", "B", process={"type": "function", "config": {"name": "code_save_and_run"}})

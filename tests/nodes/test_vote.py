@@ -288,7 +288,7 @@ WRONG = [
         "there is already a participant 'Ann', in line 8",
         "an id of its own",
     ),
-    ("        participants: [Ann]\n", 7, "wrong-type", "must be a mapping, not 'Ann'", ""),
+    ("        participants: [Ann]\n", 7, "unknown-node", "there is no node 'Ann' to take part", ""),
     (PAIR + "        threshold: 0\n", 8, "wrong-type", "a number above 0 and of at most 1", ""),
     (PAIR + "        threshold: 67\n", 8, "wrong-type", "a number above 0 and of at most 1", ""),
     (PAIR + "        vote_type: stars\n", 8, "wrong-type", "one of yes_no, score_1_10", ""),

@@ -277,7 +277,7 @@ MANUAL: dict[str, dict[str, Any]] = {
     "python/build.py": {"wanted": text()},
     "python/polish.py": {"wanted": text()},
     "tools/polish.yaml": {"wanted": text(), "ends": ("it is good",)},
-    "tools/Polish": {"wanted": mentions("(?i)tea")},
+    "tools/Polish": {"wanted": mentions("(?i)tea"), "ends": ("accepted",)},
 }
 NOT_STARTED: dict[str, str] = {
     "workflow-files/verdict.yaml": "shows which edge a verdict takes; its end says no more than that",

@@ -14,7 +14,8 @@ from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, dead_loop
 from roundel.nodes import consensus, vote
-from roundel.nodes.consensus import Ballot, is_agreement
+from roundel.nodes.agreement import is_agreement
+from roundel.nodes.consensus import Ballot
 from roundel.workflow.condition import Keyword
 from roundel.workflow.expression import Expression
 from roundel.workflow.fan_out import RegexSplit

@@ -201,6 +201,7 @@ def test_missing_required_key_is_an_error(name: str, field: Mapping, folder: Pat
 
 
 EITHER = {"graph.start", "keyword_condition.any", "model_profile.model", "tool.python", "mcp_server.command"}
+EITHER.add("node_type:debate.participants")  # `agent_pairs` may name nodes of the graph instead
 """Keys that may be left out if others are given in their place."""
 NEEDED = [
     (name, key) for name in ALL if name != "approval" for key in small(name) if f"{name}.{key}" not in EITHER

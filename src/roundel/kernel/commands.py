@@ -47,6 +47,9 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
     carried: Message | None = None
     """The last message, in this entry of the loop, of the node that this one carries messages of
     (`NodeType.carries`); None if there is none."""
+    heard: tuple[Message, ...] | None = None
+    """What the agents and people of the loop said last in this round, each with its speaker as source
+    (`NodeType.hears`); None for other nodes, and if fewer than two of them speak there."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):

@@ -4,7 +4,7 @@ The node's *controller* decides which body runs when. It sees only what it is gi
 
     begin(inputs)                          the node starts
     on_iteration_end(iteration, messages)  a body has ended, or a node in it returned `continue`
-    on_break(iteration, messages)          a node in a body returned `break`
+    on_break(iteration, messages, reason)  a node in a body returned `break`
     on_failure(iteration, error)           a body has failed, and `catches_failure(iteration)` was true
     on_answer(answer)                      the node's behaviour, called by the host, answered
     on_answer_failed(error)                the node's behaviour failed
@@ -89,7 +89,7 @@ class Controller(Protocol):
         self, iteration: Iteration, messages: tuple[Message, ...]
     ) -> CompositeAction | Iteration: ...
     def on_break(
-        self, iteration: Iteration, messages: tuple[Message, ...]
+        self, iteration: Iteration, messages: tuple[Message, ...], reason: str
     ) -> CompositeAction | Iteration: ...
     def catches_failure(self, iteration: Iteration) -> bool: ...
     def on_failure(self, iteration: Iteration, error: str) -> CompositeAction | Iteration: ...
@@ -346,9 +346,9 @@ def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -
     return lock_dead_loop(run, history, breaker, (execution.node.id, address), None, is_bounded)
 
 
-def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> None:
+def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any, reason: str = "") -> None:
     """Ends a body because a node in it failed or returned `break` or `continue`; cancels the rest of
-    it."""
+    it. `reason` is that of a `break`; empty if it has none."""
     if is_cancelled(instance):
         return  # two nodes of the body jumped or failed in the same step; the first one counts
     cancel_graphs(run, [instance])
@@ -361,7 +361,7 @@ def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> No
     if how == "failed":
         _apply(run, composite_run, controller.on_failure(iteration, what))
     elif how == "break":
-        _apply(run, composite_run, controller.on_break(iteration, what))
+        _apply(run, composite_run, controller.on_break(iteration, what, reason))
     else:
         _apply(run, composite_run, controller.on_iteration_end(iteration, what))
 

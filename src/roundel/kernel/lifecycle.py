@@ -202,7 +202,8 @@ def launch(
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
         carried = None if node.carries is None else activation.carried_message(unit, node.carries)
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried)
+        heard = activation.heard_messages(unit, node) if node.hears else None
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried, heard)
     run.calls[address] = execution = Execution(
         activation, unit, node, address, command, part, intercept, context=context, given=given
     )
@@ -323,6 +324,8 @@ def run_parts(run: Run, expansion: Expansion) -> None:
     """Starts as many parts of a dynamic edge as `max_parallel` and the budgets allow."""
     outcomes = collect_outcomes(expansion)
     if outcomes is not None:  # there are no parts
+        if run.plan.semantics:  # before, the nodes after it were not triggered
+            outcomes = [Outcome((Message("[]", "assistant"),))]
         conclude(run, expansion.execution, outcomes, None)
         return
     whole = expansion.execution
@@ -796,7 +799,8 @@ def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:
     if instance is None:
         fail(run, execution, jump_problem(execution, outcome))
     else:
-        run.ready_queue.append(((instance, outcome.jump, outcome.messages), BODY_ENDED_EARLY))
+        reason = outcome.reason if run.plan.semantics else ""  # before, the reason was always `break`
+        run.ready_queue.append(((instance, outcome.jump, outcome.messages, reason), BODY_ENDED_EARLY))
 
 
 def jump_problem(execution: Execution, outcome: Outcome) -> str:

@@ -236,6 +236,7 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("Run", "memories"): dict,
     ("roundel.kernel.commands:Call", "context"): lambda: None,
     ("roundel.kernel.commands:Call", "carried"): lambda: None,
+    ("roundel.kernel.commands:Call", "heard"): lambda: None,
 }
 """Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
 default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that

@@ -309,9 +309,30 @@ class Activation:
         """The last message of a node, for the node of `unit`, which carries it. Where nothing orders the two,
         that of an earlier round, so that it does not depend on which of them is quicker."""
         last = self.last_outputs.get(node)
-        if last is None or last.round < self.round or unit.carries_this_round:
+        if last is None or last.round < self.round or node in unit.hears_this_round:
             return None if last is None else last.message
         return last.before
+
+    def heard_messages(self, unit: Unit, node: NodePlan) -> tuple[Message, ...] | None:
+        """What the agents and people of this loop said last in the round that the node ends, each with its
+        speaker; None if fewer than two of them can. The entry of a loop ends the round before. A node that
+        only runs after this one belongs to the next round."""
+        at_entry = node.index == self.scope.entry
+        speakers = [
+            speaker
+            for speaker in node.hears
+            if speaker in (self.scope.members if at_entry else unit.hears_this_round)
+        ]
+        if self.parent is None or len(speakers) < 2:
+            return None
+        round, nodes = self.round - at_entry, self.instance.plan.nodes
+        return tuple(
+            msgspec.structs.replace(
+                last.message, metadata={**(last.message.metadata or {}), "source": nodes[speaker].id}
+            )
+            for speaker in speakers
+            if (last := self.last_outputs.get(speaker)) is not None and last.round == round
+        )
 
     @property
     def key(self) -> Key:

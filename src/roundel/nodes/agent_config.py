@@ -676,6 +676,10 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
             if not name.strip():
                 message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
             reader.report.error("unknown-profile", message, place, hint)
+    if config.model in reader.models:
+        message = f"'{config.model}' is a model profile, but `model` names the model of a provider"
+        hint = f"write `profile_id: {config.model}`"
+        reader.report.warning("profile-as-model", message, child(where, "model"), hint)
     for name in config.tool_names:
         if name in reader.tools or name == EXIT_LOOP or not reader.is_trusted:
             continue

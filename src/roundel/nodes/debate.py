@@ -13,7 +13,7 @@ answer such as "I agree." does not tell on what, and with the whole history in i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -96,10 +96,10 @@ class DebateController(ParticipantController):
             return CompositeAction((self._iteration(),), events=events)
         return self._end_round(events)
 
-    def on_break(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
+    def on_break(self, iteration: Iteration, messages: tuple[Message, ...], reason: str) -> CompositeAction:
         # The words of a judge are no answer of a participant, so they stay out of the transcript.
         events = self._record_answer(messages) if iteration.body != self.judge else ()
-        return self._finish("break", [], events)
+        return self._finish(reason or "break", [], events)
 
     def _next_round(self, events: Events = ()) -> CompositeAction:
         """Starts a round with its first pair."""
@@ -225,10 +225,14 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "participants": Field(
                     en=(
                         "Participants",
-                        "The participating nodes, each with a unique id; at least two.",
+                        "The participating nodes, each with a unique id, or ids of nodes of the graph; at "
+                        "least two. If not set, the nodes of the graph that `agent_pairs` names.",
                     ),
-                    zh=("参与者", "参与的节点，各有自己的 id，至少两个。"),
-                    required=True,
+                    zh=(
+                        "参与者",
+                        "参与的节点，各有自己的 id，或图中节点的 id，至少两个。"
+                        "不填则为 `agent_pairs` 中的图节点。",
+                    ),
                 ),
                 "agent_pairs": Field(
                     en=(
@@ -370,6 +374,26 @@ def _check_pair(pair: tuple[str, ...], names: Collection[str], at: Located, repo
     return not unknown
 
 
+def _complete(at: Located, nodes: Mapping[str, Located]) -> Located:
+    """Adds the nodes of the graph that `agent_pairs` names to the participants."""
+    pairs, given = child(at, "agent_pairs"), child(at, "participants")
+    items = given.value if given is not at and given.value is not None else []
+    if pairs is at or not isinstance(pairs.value, list) or not isinstance(items, list):
+        return at
+    # An item is a node or the id of one; `child` returns the item itself if it has no key `id`.
+    known = [child(item, "id").value for item in items]
+    named = [name for pair in pairs.value if isinstance(pair.value, list) for name in pair.value]
+    added: dict[str, Located] = {}
+    for name in named:
+        if isinstance(name.value, str) and name.value in nodes and name.value not in known:
+            added.setdefault(name.value, name)
+    if not added:
+        return at
+    assert isinstance(at.value, dict)
+    participants = Located([*items, *added.values()], given.line, given.column)
+    return replace(at, value={**at.value, "participants": participants})
+
+
 def _bodies(config: Config) -> tuple[GraphDefinition, ...]:
     judge = (config.judge.graph,) if config.judge is not None else ()
     return (*(participant.graph for participant in config.participants), *judge)
@@ -407,6 +431,7 @@ NODE = NodeType(
     title="Debate",
     zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),
     example=EXAMPLE,
+    complete=_complete,
     bodies=_bodies,
     controller=_make_controller,
     iterations=_turns,

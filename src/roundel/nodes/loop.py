@@ -116,6 +116,13 @@ def decide_round(
     call."""
     before = history or ScoreHistory()
     round = count_round(own_round, (input.get("iteration"),), before)
+    return decide_at(config, input, before, own_round, round)
+
+
+def decide_at(
+    config: Config, input: Mapping[str, Any], before: ScoreHistory, own_round: int, round: int
+) -> LoopDecision:
+    """The same for a round whose number is known."""
     score = score_from_fields(input)
     after = _update_history(config, before, round, score, input.get("consensus") is True, round - own_round)
     held = tuple(name for name, holds in _conditions(config, round, score, after) if holds)
@@ -125,10 +132,10 @@ def decide_round(
 def count_round(own_round: int, given: Iterable[object], history: ScoreHistory) -> int:
     """The round that counts: the loop's own, or the largest given iteration if that is larger. It is
     never less than the loop's own round, on which the proof of the bound relies."""
-    return max(own_round + history.ahead, *map(_parse_iteration, given), 1)
+    return max(own_round + history.ahead, *map(parse_iteration, given), 1)
 
 
-def _parse_iteration(given: object) -> int:
+def parse_iteration(given: object) -> int:
     """A whole number of at least 1, also written as 5.0; 0 for anything else: text, true, a fraction,
     NaN."""
     whole = None if isinstance(given, str) else as_number(given)
@@ -313,7 +320,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
         number = count_round(own_round, _iterations(round_messages), loop_state.history)
         found = find_score(score_of, round_messages, number)
         agreed = config.exit_condition == "consensus" and has_consensus(
-            config.consensus, _latest_by_source(round_messages)
+            config.consensus, _latest_by_source(round_messages if call.heard is None else call.heard)
         )
         given = {"iteration": number, "score": found.score, "consensus": agreed}
         decision = decide_round(config, given, loop_state.history, own_round)
@@ -388,6 +395,13 @@ def _ports(_config: Any) -> tuple[str, ...]:
     return ("continue", "exit")
 
 
+def _least_speakers(config: Config) -> int | None:
+    """How many speakers a consensus needs; None if none ends the loop."""
+    if config.exit_condition != "consensus":
+        return None
+    return 2 if config.consensus.method == "phrase" else 1
+
+
 EXAMPLE = """
 - id: Gate
   type: loop
@@ -412,6 +426,7 @@ NODE = NodeType(
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
     carries=lambda config: str(config.output),
+    hears=_least_speakers,
     with_rounds=lambda config, rounds: replace(config, max_rounds=rounds),
     forgets=lambda _config: True,
     state=LoopState,

@@ -85,9 +85,9 @@ class LoopController:
         self.record_round(iteration, messages)
         return self.next_round()
 
-    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+    def on_break(self, iteration: Iteration, messages: Messages, reason: str) -> CompositeAction | Iteration:
         self.record_round(iteration, messages)
-        return self.finish("break")
+        return self.finish(reason or "break")
 
     def catches_failure(self, _iteration: Iteration) -> bool:
         return False
@@ -406,11 +406,11 @@ class ArrayController(LoopController):
         self._record_output(iteration, messages)
         return self._start_more()
 
-    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction:
+    def on_break(self, iteration: Iteration, messages: Messages, reason: str) -> CompositeAction:
         self._record_output(iteration, messages)
         # Several rounds may break. A later one can only shorten the list again, since the rounds behind
         # the first one have been cancelled.
-        last, self.reason = iteration.round, "break"
+        last, self.reason = iteration.round, reason or "break"
         self.items, self.started = self.items[:last], last
         self.outputs = {number: outputs for number, outputs in self.outputs.items() if number <= last}
         self.errors = {number: error for number, error in self.errors.items() if number <= last}
@@ -434,12 +434,10 @@ class ArrayController(LoopController):
         dropped = self.errors if self.strategy.on_error == "drop" else ()
         rounds = [number for number in sorted(self.outputs) if number not in dropped]
         self.rounds_done = len(self.outputs)
-        values = [
-            message_value(outputs[-1], self.semantics) if (outputs := self.outputs[number]) else None
-            for number in rounds
-        ]
+        values = [self._gathered_value(number) for number in rounds]
         self.results = [
-            self._result_value(number, value) for number, value in zip(rounds, values, strict=True)
+            self.outputs[number][-1].text if self._is_unchanged(number) else value
+            for number, value in zip(rounds, values, strict=True)
         ]
         if self.strategy.gather:
             self.output = (Message(json_text(values)),)
@@ -447,14 +445,21 @@ class ArrayController(LoopController):
             self.output = self.outputs[rounds[-1]] if rounds else ()
         return self.finish(self.reason)
 
-    def _result_value(self, number: int, value: Any) -> Any:
-        """The value for `results`. An element that its round returned unchanged is represented by the
-        text that the round was given: it is no result of the round, and the conformance vectors require
-        it."""
+    def _gathered_value(self, number: int) -> Any:
+        """The value of a round in the list. A number, true, false or null that its round returned unchanged
+        keeps its type: 1 is not "1"."""
+        outputs, item = self.outputs[number], self.items[number - 1]
+        if not outputs:
+            return None
+        value = message_value(outputs[-1], self.semantics)
+        is_scalar = not isinstance(item, (str, dict, list))
+        return item if self.semantics >= 1 and is_scalar and value == json_text(item) else value
+
+    def _is_unchanged(self, number: int) -> bool:
+        """Whether a round returned its element. `results` then has the text that the round was given: it is
+        no result of the round, and the conformance vectors require it."""
         outputs = self.outputs[number]
-        return (
-            outputs[-1].text if outputs and is_unchanged_item(outputs[-1], self.items[number - 1]) else value
-        )
+        return bool(outputs) and is_unchanged_item(outputs[-1], self.items[number - 1])
 
     def report(self) -> dict[str, Any]:
         errors = [{"round": number, "error": self.errors[number]} for number in sorted(self.errors)]

@@ -12,11 +12,11 @@ from roundel.kernel.facts import Decide, Outcome, decide_live
 from roundel.kernel.state import Iteration
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.plan.graph import SEMANTICS
-from roundel.workflow.description import Description
-from roundel.workflow.diagnostics import Report
+from roundel.workflow.description import Description, Short
+from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
-from roundel.workflow.graph import GraphDefinition, Node
+from roundel.workflow.graph import GraphDefinition, Node, NodeReader
 
 
 class ParticipantController:
@@ -62,7 +62,16 @@ class Participant(Struct, frozen=True):
 
     @staticmethod
     def __describe__() -> Description:
-        return Description(refers=("node",))
+        return Description(
+            refers=("node",),
+            short=(
+                Short(
+                    kind=str,
+                    en=("Node of the graph", "The id of a node of the graph, a copy of which takes part."),
+                    zh=("图中的节点", "图中某个节点的 id，其副本参与其中。"),
+                ),
+            ),
+        )
 
     @property
     def id(self) -> str:
@@ -74,9 +83,37 @@ class Participant(Struct, frozen=True):
             message = "a participant must be a node, not a graph"
             reader.report.error("wrong-type", message, at, "put the graph into a node of the type subgraph")
             return INVALID
+        if isinstance(at.value, str):
+            return cls._read_named(at.value, at, reader)
         node = reader.read(at, Node, "the participant")
-        if node is INVALID:
+        return INVALID if node is INVALID else cls._of(node, at, reader)
+
+    @classmethod
+    def _read_named(cls, name: str, at: Located, reader: Reader) -> Any:
+        """A participant that is a node of the graph around it: a copy of that node takes part."""
+        assert isinstance(reader, NodeReader)
+        place = reader.siblings.get(name)
+        if place is None:
+            hint = did_you_mean(name, reader.siblings) or "name a node of this graph, or write the node here"
+            reader.report.error("unknown-node", f"there is no node '{name}' to take part", at, hint)
             return INVALID
+        around, report = reader.participating, reader.report
+        if name in around:
+            report.error("circular-participant", f"'{name}' cannot take part in itself", at)
+            return INVALID
+        # The graph reads the node as well, and reports everything else that is wrong with it.
+        reader.report, reader.participating = Report(report.file, report.secrets), (*around, name)
+        try:
+            node = reader.read(place, Node, "the participant")
+            circular = [found for found in reader.report.errors if found.code == "circular-participant"]
+        finally:
+            reader.report, reader.participating = report, around
+        for found in circular:
+            report.add(found)
+        return INVALID if node is INVALID else cls._of(node, place, reader)
+
+    @classmethod
+    def _of(cls, node: Node, at: Located, reader: Reader) -> Participant:
         place = SourceLocation(reader.report.file, at.line, at.column)
         return cls(GraphDefinition((node,), start=(node.id,), end=(node.id,), at=place))
 

@@ -19,7 +19,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from msgspec import Meta, Struct
 
@@ -35,7 +36,7 @@ from roundel.workflow.node_type import EXIT_PORT, NodeType
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
-    from inspect import Signature
+    from inspect import Parameter, Signature
 
 
 def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..., Awaitable[Any]]:
@@ -252,7 +253,7 @@ def _function_behaviour(function: Callable[..., Any], services: Services) -> Beh
     # The cache needs a hash. An object with __call__ may have none, and is then inspected each time.
     read_signature = _signature if type(function).__hash__ is not None else _signature.__wrapped__
     names, is_coroutine = read_signature(function)
-    arguments = [_ARGUMENTS.get(name, _last_message) for name in names]
+    arguments = [_ARGUMENTS[name] for name in names]
     if not is_coroutine:
         return lambda call: services.call(function, *(argument(call) for argument in arguments))
     if arguments == [_last_message]:  # the usual case, without building a list of arguments for each call
@@ -267,7 +268,10 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
     import inspect
 
     try:
-        signature = inspect.signature(function)
+        try:
+            signature = inspect.signature(function, eval_str=True)
+        except Exception:  # an annotation that cannot be evaluated, as of a name under TYPE_CHECKING
+            signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise LookupError(f"'{function!r}' has no signature; wrap it in a function that has one") from None
     return tuple(_argument_names(signature, function)), inspect.iscoroutinefunction(function)
@@ -288,8 +292,9 @@ _ARGUMENTS: dict[str, Callable[[Call], Any]] = {
 
 
 def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[str]:
-    """The parameters that get a value: those with a known name, and those without a default. A single
-    parameter with an unknown name gets the last message, so that `def shorten(draft)` works."""
+    """What the parameters get that have a known name or no default. A single parameter may have any name: it
+    gets the text or the last message by its annotation, and the message without one, so that
+    `def shorten(draft: str)` and `def shorten(draft)` work."""
     names = [
         parameter.name
         for parameter in signature.parameters.values()
@@ -302,7 +307,26 @@ def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[
             f"function '{getattr(function, '__name__', function)}' asks for {', '.join(unknown)}; "
             f"a node's function may ask for {', '.join(_ARGUMENTS)}"
         )
-    return names
+    return [_argument_by_annotation(signature.parameters[name], function) for name in unknown] or names
+
+
+def _argument_by_annotation(parameter: Parameter, function: Callable[..., Any]) -> str:
+    """`text` or `message`, for a parameter whose name says nothing."""
+    annotation = parameter.annotation
+    if isinstance(annotation, str):  # a name that only type checkers know, as under TYPE_CHECKING
+        annotation = {"str": str, "Message": Message}.get(annotation.rpartition(".")[2], annotation)
+    is_union = get_origin(annotation) in (Union, UnionType)
+    wanted = get_args(annotation) if is_union else (annotation,)
+    if any(kind in wanted for kind in (parameter.empty, Any, object, Message)):
+        return "message"
+    if str in wanted:
+        return "text"
+    shown = annotation.__name__ if isinstance(annotation, type) else annotation
+    raise LookupError(
+        f"function '{getattr(function, '__name__', function)}' wants '{parameter.name}' to be {shown}; "
+        "annotate it with str to get the text or with roundel.Message to get the message, "
+        f"or give it one of the names {', '.join(_ARGUMENTS)}"
+    )
 
 
 def to(port: str, value: object = "") -> Outcome:

@@ -111,7 +111,9 @@ class VoteController(ParticipantController):
         waiting = len(self.ballots) < len(self.config.participants)
         return CompositeAction() if waiting else CompositeAction(outcome=self._count_ballots())
 
-    def on_break(self, _iteration: Iteration, _messages: tuple[Message, ...]) -> CompositeAction:
+    def on_break(
+        self, _iteration: Iteration, _messages: tuple[Message, ...], _reason: str
+    ) -> CompositeAction:
         raise AssertionError("a vote is no loop, so no node can break out of it")
 
     def _count_ballots(self) -> Outcome:

@@ -156,6 +156,8 @@ class NodePlan(Struct, eq=False):
     """It is an agent in a loop that sees neither the task nor its own last output."""
     carries: int | None = None
     """The node whose last message its calls get (`NodeType.carries`)."""
+    hears: tuple[int, ...] = ()
+    """The nodes in which agents and people speak, if its calls get their messages (`NodeType.hears`)."""
     is_carried: bool = False
     """The calls of another node get its last message."""
 
@@ -269,6 +271,11 @@ def compile_workflow(workflow: Workflow, semantics: int = SEMANTICS) -> Plan:
     )
 
 
+def _has_voice(node: NodePlan) -> bool:
+    """Whether an agent or a person speaks in it."""
+    return node.is_speaker or any(_has_voice(other) for body in node.bodies for other in body.nodes)
+
+
 def _breakpoints(
     workflow: Workflow, graphs: Sequence[GraphPlan], sites: Sequence[NodePlan]
 ) -> tuple[Breakpoint, ...]:
@@ -320,8 +327,11 @@ class _Compiler:
         ends = _ends(graph, nodes, index)
         for node in nodes:
             node.carries = index.get(node.kind.carries(node.config))
-            if node.carries is not None:
-                nodes[node.carries].is_carried = True
+            if self.semantics and node.kind.hears(node.config):  # before, only what arrived was counted
+                node.hears = tuple(other.index for other in nodes if _has_voice(other))
+            for number in (*node.hears, node.carries):
+                if number is not None:
+                    nodes[number].is_carried = True
         for node in nodes:
             node.is_end = node.index in ends
             node.output_retained = node.is_end or node.is_carried or node.window != 0

@@ -146,8 +146,9 @@ class Unit(Struct, eq=False):
     explicit: dict[str, tuple[tuple[EdgePlan, int], ...]] = {}
     """Those that take what leaves by an explicit port, for each such port of the node."""
     successors: tuple[int, ...] = ()
-    carries_this_round: bool = False
-    """The node whose message it carries has settled before it in each round (`NodeType.carries`)."""
+    hears_this_round: frozenset[int] = frozenset()
+    """The nodes whose messages its calls get, and that settle before it in each round (`NodeType.carries`,
+    `NodeType.hears`)."""
 
     @property
     def order(self) -> tuple[int, int]:
@@ -229,7 +230,8 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
     place = {number: index for index, number in enumerate(ranked)}
     units = [_unit(scope, place[number], layer[number], cores[number], groups[number]) for number in ranked]
     for source, target in carried:
-        units[place[unit_of[target]]].carries_this_round = layer[unit_of[source]] < layer[unit_of[target]]
+        if layer[unit_of[source]] < layer[unit_of[target]]:
+            units[place[unit_of[target]]].hears_this_round |= {source}
     follows: list[set[int]] = [{place[later] for later in before[number]} for number in ranked]
     if entry is not None:
         _wait_for_exits(units, follows)
@@ -276,13 +278,16 @@ def _is_loop(scope: Scope, core: Sequence[int]) -> bool:
 
 
 def _carried(scope: Scope) -> list[tuple[int, int]]:
-    """The pairs of a node of the scope and another one that carries its messages."""
+    """The pairs of a node of the scope and another one whose calls get its messages."""
     nodes = (scope.graph.nodes[node] for node in scope.members)
-    return sorted(
-        (node.carries, node.index)
+    pairs = (
+        (source, node.index)
         for node in nodes
-        if node.carries in scope.members and scope.entry not in (None, node.index)
+        if scope.entry not in (None, node.index)
+        for source in (*node.hears, node.carries)
+        if source is not None and source in scope.members
     )
+    return sorted(set(pairs))
 
 
 def _ordered(

@@ -85,6 +85,7 @@ def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool]
         check_ways_out(loops(graph), report)
     _check_guards(graph, report)
     _check_carried(graph, report)
+    _check_speakers(graph, report)
     check_unanalysed(graph, report)
 
 
@@ -101,8 +102,10 @@ def _check_reach(graph: GraphPlan, report: Report) -> None:
     """
     follow = {node.index: [edge.target for edge in node.edges if edge.trigger] for node in graph.nodes}
     runs = reachable(graph.start, follow)
+    # A debate or vote runs copies of the nodes that it names.
+    named = {(part.id, part.node.at) for node in graph.nodes for body in node.bodies for part in body.nodes}
     for node in graph.nodes:
-        if node.index not in runs:
+        if node.index not in runs and (node.id, node.node.at) not in named:
             message = f"'{node.id}' never runs: no triggering edge leads to it from 'start'"
             _report(
                 report,
@@ -222,7 +225,7 @@ def _check_guards(graph: GraphPlan, report: Report) -> None:
             continue  # an error must be true for all loops around it, and not all of them are known
         around = surveyed.around(node)
         if not around:
-            _outside_of_loops(node, report)
+            _outside_of_loops(graph, node, report)
         elif not any(_leaves(loop, node) for loop in around) and not _wrong_exits(node, around[0]):
             _without_exit(node, around, report)
         elif (
@@ -252,7 +255,26 @@ def _check_carried(graph: GraphPlan, report: Report) -> None:
             _report(report, "error", "unknown-node", message, node.node.at, hint)
 
 
-def _outside_of_loops(node: NodePlan, report: Report) -> None:
+def _check_speakers(graph: GraphPlan, report: Report) -> None:
+    """Warns about a consensus that nobody, or only one, can express."""
+    surveyed = survey(graph)
+    for node in graph.nodes:
+        least = node.kind.hears(node.config)
+        around = surveyed.around(node)
+        if not least or not around or node.index in surveyed.opaque:
+            continue
+        members = around[0].scope.members
+        speakers = sum(speaker in members for speaker in node.hears)
+        if max(speakers, len({edge.source for edge in node.into})) < least:
+            message = (
+                f"'{node.id}' never finds consensus: it needs at least {least} speakers in the loop "
+                f"'{around[0].id}', which has {speakers or 'none'}"
+            )
+            hint = "add an agent or a person to the loop, or end it by a score"
+            _report(report, "warning", "no-consensus", message, node.node.at, hint)
+
+
+def _outside_of_loops(graph: GraphPlan, node: NodePlan, report: Report) -> None:
     """A guard in no loop: a warning if it decides by ports, otherwise an error, since it can never end a
     loop."""
     if _exit_port(node) is not None:
@@ -260,10 +282,31 @@ def _outside_of_loops(node: NodePlan, report: Report) -> None:
         hint = f"to repeat something, lead from '{node.id}' back to an earlier node"
         _report(report, "warning", "nothing-repeats", message, node.node.at, hint)
         return
+    source = _missing_trigger(graph, node)
+    if source is not None:
+        message = (
+            f"{node.kind.name} '{node.id}' can never end a loop: no edge leads from the loop to it; "
+            f"the edge '{source.id}' → '{node.id}' is missing"
+        )
+        hint = f"add it, with the condition of the edge by which '{source.id}' repeats the loop"
+        _report(report, "error", "guard-wiring", message, node.node.at, hint)
+        return
     why = "no edge leads from it back into the loop, so it belongs to none"
     if not any(edge.trigger for edge in node.edges):
         why = "no edge leads from it back into the loop, and none leads out of the loop"
     _wired_wrong(node, why, report)
+
+
+def _missing_trigger(graph: GraphPlan, node: NodePlan) -> NodePlan | None:
+    """The node that should trigger a guard in no loop: the one that repeats the loop to which the guard
+    leads. None if it leads to no loop."""
+    follow = {other.index: [edge.target for edge in other.edges if edge.trigger] for other in graph.nodes}
+    for entry in follow[node.index]:
+        inside = reachable(follow[entry], follow)
+        if entry in inside:
+            repeats = (other for other in sorted(inside) if entry in follow[other])
+            return graph.nodes[next(repeats)]
+    return None
 
 
 def _without_exit(node: NodePlan, around: list[EnteredLoop], report: Report) -> None:

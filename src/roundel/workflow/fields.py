@@ -167,6 +167,8 @@ class Reader:
             result = self._read_field(item, known[name], key, what)
             sound = sound and result is not INVALID
             if result is not _ABSENT:
+                if known[name].name in values:
+                    self._warn_of_two_spellings(at, name, key, spellings, what)
                 values[known[name].name] = result
         for name, field in known.items():
             if field.required and field.name not in values:
@@ -175,6 +177,15 @@ class Reader:
                 if name not in misspelt and (name not in value or value[name].value is None):
                     self.report.error("missing-key", f"{what} has no '{name}'", at)
         return self._build(at, kind, values) if sound else INVALID
+
+    def _warn_of_two_spellings(
+        self, at: Located, name: str, key: str, spellings: Mapping[str, str], what: str
+    ) -> None:
+        """Two spellings of one key, of which the later in the file counts."""
+        assert isinstance(at.value, dict)
+        other = next(each for each in at.value if spellings.get(each) == name)
+        message = f"{what} has both '{other}' and '{key}', which mean the same; '{key}' counts"
+        self.report.warning("two-spellings", message, at.value[key], f"remove '{other}'")
 
     def _read_field(self, at: Located, field: msgspec.structs.FieldInfo, key: str, what: str) -> Any:
         # `key:` with nothing after it means the same as leaving the key out, unless null is a value of

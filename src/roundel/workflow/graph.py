@@ -615,6 +615,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         # Only if the config is no mapping at all is the error about `config` itself.
         if not isinstance(config_at.value, dict):
             what = f"'config' of {what}"
+        config_at = kind.complete(config_at, reader.siblings)
         config = reader.read(config_at, kind.config, what)
         if envelope is INVALID or config is INVALID:
             return INVALID
@@ -932,6 +933,10 @@ class NodeReader(Reader):
         self.names: list[tuple[str, str, Located]] = []
         """Names that are shown everywhere, as (what it names, the name, its location). They must not
         contain a secret, which is checked when all secrets are known."""
+        self.siblings: dict[str, Located] = {}
+        """The nodes of the graph that is being read, by id: a debate may name them as participants."""
+        self.participating: tuple[str, ...] = ()
+        """The ids of such participants that are being read, each inside of the one before it."""
         self.drafts: list[Node | GraphDefinition] = []
         """A stack of what has been read so far: for the node or graph that is being read, one entry for
         each node and graph directly inside it, or its placeholder. When the node or graph is complete,

@@ -280,6 +280,7 @@ class GraphReader(NodeReader):
         items = self._list_items(at, "nodes")
         if items == [] and not has_misspelling(at, "nodes", GraphSettings):
             self.report.error("no-nodes", "the graph has no nodes", at)
+        around, self.siblings = self.siblings, _nodes_by_id(items or ())
         for item in items or ():
             # Read before the id is checked: a duplicate may have other mistakes, and its draft is drawn.
             node = self.read(item, Node, "a node")
@@ -293,6 +294,7 @@ class GraphReader(NodeReader):
                 continue
             nodes[name] = None if node is INVALID else node
             lines[name] = item.line
+        self.siblings = around
         return nodes
 
     def _read_edges(self, at: Located, nodes: dict[str, Node | None]) -> tuple[list[Edge], list[Edge]]:
@@ -452,6 +454,11 @@ class GraphReader(NodeReader):
             else:
                 self.report.error("outside-folder", message, at, outside.hint)
             return True
+
+
+def _nodes_by_id(items: Iterable[Located]) -> dict[str, Located]:
+    named = ((_get_string(item, "id"), item) for item in items)
+    return {name: item for name, item in named if name is not None}
 
 
 def _get_string(at: Located, key: str) -> str | None:

@@ -53,6 +53,10 @@ def _no_models(_config: Any, _workflow: Any) -> tuple[Any, ...]:
     return ()
 
 
+def _as_given(at: Any, _nodes: Any) -> Any:
+    return at
+
+
 def _no_check(_config: Any, _at: Any, _reader: Any) -> None:
     return None
 
@@ -200,6 +204,10 @@ class NodeType(Struct, frozen=True, eq=False):
     """Called as (config, workflow): the model profiles that it calls, if these are not simply the ones under
     `models`: an agent may put an address of its own over that of a profile. A policy checks them."""
 
+    complete: Callable[[Any, Mapping[str, Any]], Any] = _as_given
+    """Called as (location of the config, locations of the nodes of the graph by id) before the config is
+    read: returns the config with what it takes from these nodes."""
+
     examine: Callable[[Any, Any, Any], None] = _no_check
     """Called as (config, location, reader) while a file is read: checks that need the workflow around
     the node."""
@@ -239,6 +247,11 @@ class NodeType(Struct, frozen=True, eq=False):
     carries: Callable[[Any], str] = _no_function
     """The id of another node of its loop, from the config, whose last message each call of it gets
     (`Call.carried`); empty for most types. The plan checks that the loop has it."""
+
+    hears: Callable[[Any], int | None] = _return_none
+    """If each call of it gets the latest messages of the agents and people of its loop (`Call.heard`), how
+    many of them it needs at least, from the config; None for most types. The plan warns about a loop that
+    has fewer."""
 
     lacks_model: Callable[[Any, Any], bool] = _lacks_nothing
     """Called as (config, workflow): whether it calls a model, and neither it nor the workflow names one
