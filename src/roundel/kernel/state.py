@@ -610,15 +610,50 @@ class DebugState:
 _BEGINNING = stamp(0)
 
 
+class NodeCalls(Struct, frozen=True):
+    """The model calls of one node, as far as a surge of tokens depends on them (token_surge.py)."""
+
+    calls: int = 0
+    weight: int = 0
+    """How many usual calls they may take together: the call k in one run of an agent counts k."""
+    first: tuple[int, ...] = ()
+    """The tokens of the first three."""
+
+
+NO_CALLS = NodeCalls()
+
+
+class CallTotals(Struct, frozen=True):
+    """Sums over the model calls of a run."""
+
+    calls: int = 0
+    usual: int = 0
+    """The tokens that are usual for them."""
+    sizes: int = 0
+    """The same without growth: each call counts once."""
+
+
+class CallForecast(Struct, frozen=True):
+    """What the forecast says of the model calls of a run; a stored decision."""
+
+    most: int
+    """How many calls the bound allows, up to the number that a surge takes into account."""
+    sizes: tuple[int, ...]
+    """The usual tokens of a call of each node, by site."""
+
+
 class GuardStats:
     """Measurements of a run that budgets and breaker rely on, and the newest scores, for lists of runs."""
 
     __slots__ = (
         "aside",
+        "call_forecast",
+        "call_totals",
         "expected",
         "first_calls",
         "largest_calls",
         "last_unlock",
+        "node_calls",
         "raised_caps",
         "score",
         "scores",
@@ -631,9 +666,14 @@ class GuardStats:
         self.largest_calls: dict[int, LargestCall] = {}
         """The largest amounts of each node's model calls, by site."""
         self.first_calls: list[int] = []
-        """The tokens of each of the first model calls."""
+        """The tokens of each of the first model calls of the run."""
+        self.node_calls: dict[int, NodeCalls] = {}
+        """The model calls of each node, by site."""
+        self.call_totals = CallTotals()
+        self.call_forecast: CallForecast | None = None
+        """Computed when first needed."""
         self.expected: tuple[int, float] | None = None
-        """Model calls of the forecast and tokens per call; computed when first needed."""
+        """Model calls of the forecast and tokens per call; only in runs of semantics 0."""
         self.aside = 0
         """Tokens that were not used by model calls. The forecast has none, so they do not count as a
         surge."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundel.kernel.breaker import count_tokens, lock
+from roundel.kernel.breaker import lock
 from roundel.kernel.budget import (
     COST,
     PER_CALL,
@@ -23,6 +23,7 @@ from roundel.kernel.budget import (
 )
 from roundel.kernel.facts import Outcome, Usage
 from roundel.kernel.state import UNPRICED, Activation, Execution, Run
+from roundel.kernel.token_surge import count_tokens
 from roundel.plan.graph import NodePlan
 from roundel.workflow.limits import picodollars
 
