@@ -86,6 +86,9 @@ _PHRASES = {
     ("tokens", "estimate", "factor"): (
         "{tokens} tokens instead of the expected {estimate}; the breaker trips at {factor} times the estimate"
     ),
+    ("call", "usual_call", "calls"): (
+        "the last of {calls} model calls took {call} tokens; up to {usual_call} are usual for it"
+    ),
     ("seconds", "limit"): "{seconds} seconds of work; the breaker trips after {limit}",
     ("scope", "spent", "reserved", "wanted"): (
         "{scope}: {spent} spent, {reserved} reserved by calls in flight, {wanted} more wanted"
