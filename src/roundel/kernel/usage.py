@@ -6,6 +6,7 @@ or without a price; and usage is added to the totals, the budgets and the breake
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from roundel.kernel.breaker import lock
@@ -21,6 +22,7 @@ from roundel.kernel.budget import (
     spend_usage,
     take_step,
 )
+from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
 from roundel.kernel.state import UNPRICED, Activation, Execution, Run
 from roundel.kernel.token_surge import count_tokens
@@ -28,15 +30,18 @@ from roundel.plan.graph import NodePlan
 from roundel.workflow.limits import picodollars
 
 
-def check_budget(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
+def check_budget(
+    run: Run, activation: Activation, node: NodePlan, address: str, call: Callable[[], Call]
+) -> bool:
     """Takes a step from all budgets around a node; if it does not fit, locks the run and returns False.
 
     A model call is checked first, because a refused one must not cost a step. For all other nodes
-    `take_step` is the whole check, and `fits_budget` only finds out which limit refused.
+    `take_step` is the whole check, and `fits_budget` only finds out which limit refused. `call` returns the
+    call that the node would make.
     """
     wanted: dict[str, int] = {"steps": 1}
     if node.kind.speaks and not node.has_tool_loop:
-        wanted |= model_call(run, node)
+        wanted |= model_call(run, activation, node, call)
         return fits_budget(run, activation, node, address, wanted) and take_step(run, activation, node)
     return take_step(run, activation, node) or fits_budget(run, activation, node, address, wanted)
 
@@ -87,8 +92,8 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
 
 
 def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
-    """Locks the run after a call that was too large, or whose price is not known under a limit on the
-    cost.
+    """Locks the run after a call that was too large, or whose cost is not known under a limit on the cost:
+    no price is known, or the provider reported no usage.
 
     While the run is locked already, neither is reported: the next such call is.
     """
