@@ -108,7 +108,7 @@ TRIPS = {
 
 
 UNPRICED = "unpriced"
-"""The lock after a call whose price is not known, under a limit on the cost."""
+"""The lock after a call whose cost is not known, under a limit on the cost."""
 
 
 class GraphInstance:
@@ -561,7 +561,9 @@ class Lock(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.what == UNPRICED:
-            return f"no price is known for {self.evidence['model']}"
+            model = self.evidence["model"]
+            is_counted = self.evidence.get("missing") != "usage"
+            return f"no price is known for {model}" if is_counted else f"{model} reported no usage"
         return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
 
 

@@ -118,6 +118,8 @@ def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
             run.emit("warning", execution.node.id, execution.address, {"message": text, "model": usage.model})
         elif run.lock is None:
             evidence = {"scope": budget.name, "model": usage.model}
+            if not tokens:  # the price does not matter then, known or not
+                evidence["missing"] = "usage"
             _lock_after_call(run, execution, UNPRICED, limit, budget, evidence)
 
 
