@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.breaker import expected_usage
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started, decide_live
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.token_surge import expected_usage
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Message
 from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, NAMES, SERVER, STORY, TEA, VARIED

@@ -197,6 +197,16 @@ def test_call_without_a_known_price_locks_the_run_once_per_model() -> None:
     assert run.trace() == spend_unpriced(ring(3), "A", "B").trace()
 
 
+def test_a_provider_that_reports_no_usage_is_not_said_to_have_no_price() -> None:
+    run = UnpricedSpender(plan_of(ring(3, limits={"cost_usd": 1})), {}, constant(0))
+    run.unpriced = ("A",)
+    run.start("go").finish()
+    [lock] = run.locks
+    assert (lock["what"], lock["model"], lock["missing"]) == ("unpriced", "house:A", "usage")
+    assert str(run.state.lock) == "house:A reported no usage"
+    assert run.unlock().finish().state.status == "completed"
+
+
 def test_last_call_of_a_run_locks_it_too() -> None:
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "limits": {"cost_usd": 1}}
     run = spend_unpriced({"graph": graph}, "A")

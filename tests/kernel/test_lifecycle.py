@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from roundel.kernel.breaker import FIRST_CALLS
 from roundel.kernel.commands import Call, Command, EvaluateEdges
 from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Finished, Outcome, Usage
+from roundel.kernel.token_surge import FIRST_CALLS
 from roundel.workflow.message import Message
 from tests.kernel.simulator import Simulator, plan_of
 

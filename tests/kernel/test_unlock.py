@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from roundel.kernel.facts import decode_entry, decode_fact, encode_fact
+from roundel.kernel.facts import Locked, TimeUp, decode_entry, decode_fact, encode_fact
 from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.unlock import CHECKS
-from roundel.plan.graph import Plan
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.loader import from_mapping
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import ASKS
 from tests.kernel.simulator import Script, plan_of
@@ -286,6 +288,56 @@ def test_more_time_can_be_allowed() -> None:
     assert run.state.lock.limit == 3  # type: ignore[union-attr]
     run.unlock(limits={"seconds": HIGH}).finish()
     assert run.state.status == "completed"
+
+
+def in_time(semantics: int = 1) -> Spender:
+    """A run whose breaker has tripped after 10 seconds, while a call was in flight that took 9 more."""
+    workflow = {"breaker": {"seconds": 10, "dead_loop": False, "token_surge": False}, **ring(20)}
+    run = Spender(compile_workflow(from_mapping(workflow, TYPES), semantics), {}).start("go")
+    run.clock = run.state.deadline
+    run.apply(TimeUp(run.clock))
+    run.clock += 8.75
+    run.apply(run.answer(run.in_flight.pop()))
+    assert run.state.status == "suspended_locked"
+    assert [lock["trigger"] for lock in run.locks] == ["timeout"]
+    assert run.state.worked == pytest.approx(19, abs=0.01)
+    return run
+
+
+def left(run: Spender) -> float:
+    return run.state.time_limit - run.state.worked
+
+
+def test_the_time_that_an_unlock_grants_begins_with_the_unlock() -> None:
+    run = in_time()
+    run.clock += 3600
+    assert left(run.unlock()) == pytest.approx(10, abs=0.01)
+    assert run.state.deadline == pytest.approx(run.clock + 10, abs=0.01)
+
+
+def test_the_time_of_a_run_of_semantics_0_began_with_the_trip() -> None:
+    assert left(in_time(semantics=0).unlock()) == pytest.approx(1, abs=0.01)
+
+
+def test_a_timeout_that_is_unlocked_holds_for_the_same_time_again() -> None:
+    run = in_time().unlock()
+    run.finish()
+    assert [lock["trigger"] for lock in run.locks] == ["timeout", "timeout"]
+    assert 29 < run.state.worked < 30
+    run.unlock(limits={"seconds": HIGH}).finish()
+    assert run.state.status == "completed"
+
+
+def test_time_that_runs_out_under_another_lock_is_not_granted() -> None:
+    """A person locks the run, and the call in flight takes longer than the breaker allows."""
+    workflow = {"breaker": {"seconds": 10, "dead_loop": False, "token_surge": False}, **ring(20)}
+    run = Spender(plan_of(workflow), {}).start("go")
+    run.apply(Locked("wait", "ada", run.now()))
+    run.clock += 15
+    run.apply(run.answer(run.in_flight.pop()))
+    run.unlock().finish()
+    assert [lock["trigger"] for lock in run.locks] == ["manual", "timeout"]
+    assert run.state.worked < 17
 
 
 def test_locked_time_does_not_count_as_working_time() -> None:

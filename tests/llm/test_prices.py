@@ -60,6 +60,17 @@ def test_reply_without_token_counts_has_unknown_cost(wire: Wire) -> None:
     assert (usage["cost_usd"], usage["unpriced_calls"]) == (None, 1)
 
 
+def test_a_lock_says_that_usage_is_missing_and_not_the_price(wire: Wire) -> None:
+    """The profile has a price, so nobody should be told to give it one."""
+    wire.replies(Reply(text="Quiet.", input_tokens=0, output_tokens=0))
+    quiet = workflow({"default": profile(wire, "openai", price=PRICE)})
+    quiet["graph"]["limits"] = {"cost_usd": 1}
+    story = run_story(quiet)
+    assert story.result.status == "suspended_locked"
+    [reached] = story.of("limit_reached")
+    assert (reached["what"], reached["missing"]) == ("unpriced", "usage")
+
+
 def test_price_applies_to_every_alias_of_a_provider(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"default": profile(wire, "google", model="gemini:house", price=PRICE)}

@@ -42,7 +42,8 @@ class Parrot:
         if say is not None:
             say(text[:4])
             say(text[4:])
-        return Reply(text=text, input_tokens=1000, output_tokens=500)
+        counted = self.name != "uncounted"
+        return Reply(text=text, input_tokens=1000 * counted, output_tokens=500 * counted)
 
     async def close(self) -> None:
         self.closed = True
@@ -83,6 +84,14 @@ def test_plugin_reply_is_priced_streamed_and_the_plugin_closed() -> None:
     parts = [event.data["text"] for event in seen if event.event == "token_stream"]
     assert "".join(parts) == "hello there"
     assert made[0].closed
+
+
+@pytest.mark.parametrize(
+    ("price", "cost"), [({"input": 1, "output": 2}, None), ({"input": 0, "output": 0}, 0)]
+)
+def test_plugin_reply_without_usage_has_unknown_cost(price: dict[str, float], cost: float | None) -> None:
+    usage = run("parrot:uncounted", price=price).usage
+    assert (usage["cost_usd"], usage["unpriced_calls"]) == (cost, int(cost is None))
 
 
 def test_failing_call_is_retried() -> None:

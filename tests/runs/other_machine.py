@@ -20,7 +20,7 @@ import roundel.workflow.functions
 import roundel.workflow.loader
 from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker, dead_loop
+from roundel.kernel import dead_loop, token_surge
 from roundel.kernel.events import encode_event
 from roundel.nodes import consensus, score, vote
 from roundel.runs.forking import replay
@@ -49,7 +49,7 @@ def break_libraries() -> None:
         ),
         (pattern, ("Pattern", "compile_pattern")),
         (condition, ("contains_word",)),
-        (breaker, ("expected_usage",)),
+        (token_surge, ("expected_usage", "expected_calls")),
         (dead_loop, ("judge", "judge_round", "judge_rounds", "repetitions")),
         (consensus, ("is_agreement", "read_ballot")),
         (vote, ("read_ballot",)),

@@ -12,7 +12,7 @@ import pytest
 import roundel
 from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker, dead_loop
+from roundel.kernel import dead_loop, token_surge
 from roundel.nodes import consensus, vote
 from roundel.nodes.agreement import is_agreement
 from roundel.nodes.consensus import Ballot
@@ -128,7 +128,7 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Expression, "evaluate", turned(Expression.evaluate))
         monkeypatch.setattr(dead_loop, "judge", lambda *_arguments: ("new", 1.0))
         monkeypatch.setattr(dead_loop.LoopHistory, "_has_new_result", turned(found_something_out))
-        monkeypatch.setattr(breaker, "expected_usage", lambda _plan: (1, 1.0))
+        monkeypatch.setattr(token_surge, "expected_calls", lambda plan: (1, [1] * len(plan.sites)))
         monkeypatch.setattr(consensus, "is_agreement", turned(is_agreement))
         monkeypatch.setattr(vote, "read_ballot", lambda *_arguments: Ballot("abstain"))
         monkeypatch.setattr(RegexExtract, "process", lambda _self: lambda _message: None)

@@ -143,6 +143,13 @@ _ACTIONS = {
 """What happens instead of an answer, by the `action` of `human_input_timeout`."""
 
 
+def _reached_limit(data: dict[str, Any]) -> str:
+    if "model" not in data:
+        return f"{data['limit']} {data['what']}"
+    missing = "usage reported by" if data.get("missing") == "usage" else "known price for"
+    return f"no {missing} {data['model']}"
+
+
 def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     """The event as one line; None for events that a person does not need, such as token streams."""
     kind, data = event.event, event.data
@@ -160,10 +167,7 @@ def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     if kind.startswith("human_input_"):
         return _question_line(kind, address, data)
     if kind == "limit_reached":
-        reached = (
-            f"no known price for {data['model']}" if "model" in data else f"{data['limit']} {data['what']}"
-        )
-        return f"{address}  limit reached  {reached}"
+        return f"{address}  limit reached  {_reached_limit(data)}"
     if kind == "breaker_tripped":
         why = f": {excerpt(data['reason'])}" if "reason" in data else ""
         return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}{why}".lstrip()

@@ -73,7 +73,8 @@ def _format_figure(name: str, value: Any) -> str:
     if isinstance(value, (int, float)):
         if name in _SHARES:
             return f"{value:.0%}"
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.4f}".rstrip("0")
+        digits = 4 if abs(value) >= 0.01 else 8  # the cost of a single request is a fraction of a cent
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.{digits}f}".rstrip("0")
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
 
 
@@ -85,6 +86,9 @@ _PHRASES = {
     ),
     ("tokens", "estimate", "factor"): (
         "{tokens} tokens instead of the expected {estimate}; the breaker trips at {factor} times the estimate"
+    ),
+    ("call", "usual_call", "calls"): (
+        "the last of {calls} model calls took {call} tokens; up to {usual_call} are usual for it"
     ),
     ("seconds", "limit"): "{seconds} seconds of work; the breaker trips after {limit}",
     ("scope", "spent", "reserved", "wanted"): (

@@ -3,7 +3,7 @@ locks.
 
 A lock does not end the run: calls in flight finish, nothing new begins, and a person can unlock it
 (unlock.py). `lock` serves all limits, also caps and budgets; `trip` adds the evidence and the event of
-the breaker.
+the breaker. What a surge of tokens is, token_surge.py decides.
 
 The breaker is part of the kernel and sees facts only (docs/decisions/0009): what locks a run decides
 what happens next, so a watcher outside of the kernel would let a replay take another way. Usage and
@@ -24,8 +24,7 @@ from typing import Any
 from roundel.kernel.dead_loop import SHOWN, LoopHistory, StaleMessages, Utterance, repetitions
 from roundel.kernel.novelty import ONE_PLACE
 from roundel.kernel.state import TIMEOUT, TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
-from roundel.plan.forecast import forecast
-from roundel.plan.graph import GraphPlan, Plan
+from roundel.plan.graph import GraphPlan
 from roundel.plan.guards import guards
 from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
@@ -59,10 +58,6 @@ def lock(
 Figures = dict[str, Any]
 Place = tuple[str, str]
 """A node id and an address; empty for the run as a whole."""
-FIRST_CALLS = 3
-"""The number of calls whose average gives the size of a call."""
-MOST_CALLS = 1000
-"""A worst case beyond this says nothing about what a run usually takes."""
 
 
 def record_message(execution: Execution, messages: tuple[Message, ...]) -> None:
@@ -126,31 +121,6 @@ def _warn_about_staleness(run: Run, history: LoopHistory, rounds: int, at: Place
     )
 
 
-def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
-    """Trips if the run has used `factor` times the tokens that were to be expected."""
-    breaker = run.plan.breaker
-    if not tokens or not breaker.detects_token_surges:
-        return
-    if len(run.guard_stats.first_calls) < FIRST_CALLS:
-        run.guard_stats.first_calls.append(tokens)
-    if run.guard_stats.expected is None:
-        calls, size = run.decisions.record_or_replay(expected_usage, run.plan)
-        run.guard_stats.expected = (calls, size)
-    spent, most = surge_figures(run)
-    if spent > most:
-        figures = {"tokens": spent, "estimate": round(_estimate(run)), "factor": breaker.factor}
-        trip(run, "token_surge", (execution.node.id, execution.address), figures, {})
-        # The estimate starts from here after an unlock, or the run would trip again with its next call.
-        run.guard_stats.surge_baseline = spent
-
-
-def surge_figures(run: Run) -> tuple[int, float]:
-    """The tokens that count for a surge, and those beyond which the breaker trips; there must have been a
-    model call."""
-    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.guard_stats.aside
-    return spent, max(run.plan.breaker.factor * _estimate(run), run.guard_stats.surge_allowance)
-
-
 def check_time(run: Run, execution: Execution) -> None:
     """Trips if the run has worked for too long. `step` calls it when a fact arrives after the
     deadline."""
@@ -163,8 +133,9 @@ def trip_time(run: Run, execution: Execution) -> None:
     allowed = run.plan.time_limit
     figures = {"seconds": round(run.worked, 1), "limit": allowed}
     trip(run, TIMEOUT, (execution.node.id, execution.address), figures, {})
-    # The same time again after an unlock. Granted now, since calls in flight still report after the trip.
-    run.allow(run.worked + allowed)
+    if not run.plan.semantics:
+        # Runs of semantics 0 got the time of the next unlock here, and spent it while the last calls ended.
+        run.allow(run.worked + allowed)
 
 
 def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures) -> None:
@@ -202,29 +173,6 @@ def last_messages(history: LoopHistory) -> list[Figures]:
 def _utterance_data(utterance: Utterance) -> Figures:
     _, node, address, text = utterance
     return {"node": node, "address": address, "text": text[:SHOWN]}
-
-
-def _estimate(run: Run) -> float:
-    """The expected tokens: the calls of the forecast, at the larger of the forecast and the measured
-    size."""
-    assert run.guard_stats.expected is not None, "`count_tokens` sets it at the first model call"
-    calls, size = run.guard_stats.expected
-    measured = (
-        sum(run.guard_stats.first_calls) / len(run.guard_stats.first_calls)
-        if run.guard_stats.first_calls
-        else 0
-    )
-    return max(1, calls) * max(size, measured) + run.guard_stats.surge_baseline
-
-
-def expected_usage(plan: Plan) -> tuple[int, float]:
-    """Model calls and tokens per call: the forecast's worst case of calls if bounded, else the typical
-    one."""
-    predicted = forecast(plan, spare=False)
-    calls = predicted.model_calls
-    typical = max(1, calls.typical)
-    bounded = calls.worst is not None and calls.worst <= MOST_CALLS
-    return (calls.worst or 1) if bounded else typical, predicted.tokens.typical / typical
 
 
 def _histories(execution: Execution) -> Iterator[LoopHistory]:

@@ -2,8 +2,9 @@
 
 What is about to be spent is reserved first, in every budget around it, so that parallel calls never
 exceed a budget together. A model call reserves its `max_tokens`, or what the node's largest call has
-used if that was more: the prompt counts as well, and nobody knows its tokens before the call. What does
-not fit is not started: the run is locked. Only a call that turns out larger than its reservation can
+used if that was more: the prompt counts as well. The first call of a node has no such measure, so what it
+sends is estimated (`NodeType.estimate`), its answer is not: a call that would fit must not be refused. What
+does not fit is not started: the run is locked. Only a call that turns out larger than its reservation can
 exceed a budget.
 
 `tokens_per_call` is no amount that is used up: each call is compared with it, by its reservation before
@@ -12,7 +13,7 @@ it is made, and by its size afterwards (`find_oversized`).
 A call whose price is not known costs an unknown amount, so a limit on the cost cannot count it. The fact
 that reports the call tells so, and the run is locked after the first one (`find_unpriced`), unless the
 budget allows them. No table of prices is read here: a replay must not depend on the table of another
-version.
+version. The estimate of a first call does read it, and is a stored decision.
 
 A budget counts over all entries of its loop and all runs of its node, in one execution of their graph.
 
@@ -25,7 +26,7 @@ comparisons and an addition per budget, without a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -34,6 +35,7 @@ from roundel.workflow.graph import Limits
 from roundel.workflow.limits import dollars, picodollars, refuses_unpriced
 
 if TYPE_CHECKING:
+    from roundel.kernel.commands import Call
     from roundel.kernel.facts import Usage
     from roundel.kernel.state import Activation, Execution, GraphInstance, Run
     from roundel.plan.graph import NodePlan
@@ -44,6 +46,8 @@ NODE, LOOP, GRAPH = "node", "loop", "graph"
 NEVER = 1e18
 """A limit that is never reached."""
 COST, PER_CALL = "cost_usd", "tokens_per_call"
+_SIZES = frozenset({"tokens", "input_tokens", PER_CALL, COST})
+"""Limits for which the size of a request matters."""
 _NOT_ADDED = ("steps", "seconds", PER_CALL)
 """Limits whose amounts `reserve` and `spend` do not add up."""
 
@@ -158,10 +162,14 @@ class Refusal:
         self.budget, self.what = budget, what
 
 
-def model_call(run: Run, node: NodePlan) -> dict[str, int]:
-    """The amounts that a model call of a node reserves, as far as they can be known."""
+def model_call(run: Run, activation: Activation, node: NodePlan, call: Callable[[], Call]) -> dict[str, int]:
+    """The amounts that a model call of a node reserves, as far as they can be known. `call` returns the call;
+    it is asked only where its size has to be estimated."""
     # The largest call so far includes the prompt, which `max_tokens` (`node.reserve`) does not.
-    largest = run.guard_stats.largest_calls.get(node.site, NO_CALL)
+    largest = run.guard_stats.largest_calls.get(node.site)
+    if largest is None:
+        sent, cost = _estimate(run, activation, node, call)
+        largest = LargestCall(sent, sent, 0, cost)
     tokens = max(node.reserve, largest.tokens)
     return {
         "model_calls": 1,
@@ -171,6 +179,16 @@ def model_call(run: Run, node: NodePlan) -> dict[str, int]:
         PER_CALL: tokens,
         COST: largest.cost,
     }
+
+
+def _estimate(run: Run, activation: Activation, node: NodePlan, call: Callable[[], Call]) -> tuple[int, int]:
+    """The tokens that the first call of a node sends, and their cost; nothing where no limit asks for it."""
+    if not run.plan.semantics or not any(
+        _SIZES & budget.limits.keys() for budget in budgets_around(run, activation, node)
+    ):
+        return 0, 0
+    sent, cost = run.decisions.record_or_replay(node.kind.estimate, node.config, run.plan.workflow, call())
+    return sent, cost
 
 
 def find_refusal(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:

@@ -120,7 +120,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     output_tokens: int = 0
     cost_usd: float = 0
     unpriced_calls: int = 0
-    """The number of model calls whose price is not known."""
+    """The number of model calls whose cost is not known: no price is known, or, if there are no tokens
+    either, the provider reported no usage."""
     model: str = ""
     cached: bool = False
     scripted: bool = False

@@ -26,6 +26,7 @@ flags that the plan computes once (`NodePlan.plain`, `has_dynamic_input`, `retai
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -47,7 +48,7 @@ from roundel.kernel.debugging import innermost_round, loop_ended, loop_path
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
-from roundel.kernel.queue import Arrival, Delivery, admit, retain
+from roundel.kernel.queue import Arrival, Delivery, admit, peek, retain
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     BODY_ENDED_EARLY,
@@ -208,8 +209,34 @@ def launch(
         activation, unit, node, address, command, part, intercept, context=context, given=given
     )
     run.commands.append(command)
-    if run.budgeted and node.kind.speaks:
-        reserve(run, execution, model_call(run, node))
+    if run.budgeted and node.kind.speaks and isinstance(command, Call):
+        call = command
+        reserve(run, execution, model_call(run, activation, node, lambda: call))
+
+
+def planned_call(
+    run: Run,
+    activation: Activation,
+    node: NodePlan,
+    address: str,
+    queued: tuple[Message, ...],
+    part: tuple[Expansion, int] | None = None,
+) -> Call:
+    """The call that an agent would make for what it has got, to see whether it fits into the budgets."""
+    context: CallContext | None = None
+    if node.context is not None:
+        queued, context = compose(run, activation, node, queued, part)
+    return Call(address, node.site, queued, None, 0, activation.loop_round, context)
+
+
+def queued_call(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> Call:
+    """The call that an agent would make for what is in its queue. It takes nothing from there."""
+    instance, index = activation.instance, node.index
+    before = (*activation.key, unit.layer, unit.position) if node.has_data_input else None
+    queued = tuple(peek(instance.queues[index], instance.arrivals[index], before))
+    if run.note is not None:
+        queued = (*queued, run.note)
+    return planned_call(run, activation, node, activation.prefix + node.label, queued)
 
 
 def _intercept_input(run: Run, execution: Execution) -> None:
@@ -220,7 +247,10 @@ def _intercept_input(run: Run, execution: Execution) -> None:
     node = execution.node
     send_intercept(run, execution)
     if run.budgeted and node.kind.speaks and not (node.bodies or node.has_tool_loop):
-        reserve(run, execution, model_call(run, node))
+        assert execution.intercept is not None
+        activation, inputs = execution.activation, execution.intercept.inputs
+        call = partial(planned_call, run, activation, node, execution.address, inputs, execution.part)
+        reserve(run, execution, model_call(run, activation, node, call))
 
 
 def _ask(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...], ordinal: int) -> Ask:
@@ -330,11 +360,13 @@ def run_parts(run: Run, expansion: Expansion) -> None:
         return
     whole = expansion.execution
     for number, address, inputs in startable_parts(expansion):
-        if run.budgeted and not check_budget(run, whole.activation, whole.node, address):
+        part = (expansion, number)
+        call = partial(planned_call, run, whole.activation, whole.node, address, inputs, part)
+        if run.budgeted and not check_budget(run, whole.activation, whole.node, address, call):
             expansion.started -= 1  # the iterator counted it; it is tried again after the unlock
             run.held.append((expansion, START_PARTS))
             return
-        launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
+        launch(run, whole.activation, whole.unit, whole.node, address, inputs, part)
 
 
 def intercept_output(run: Run, execution: Execution, outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.kernel.breaker import breaker_of, history_of, surge_figures
+from roundel.kernel.breaker import breaker_of, history_of
 from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.dead_loop import LoopHistory
@@ -25,6 +25,7 @@ from roundel.kernel.debugging import WaitingQueue, live_activations, loop_path, 
 from roundel.kernel.loops import cap_of
 from roundel.kernel.novelty import novelty
 from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
+from roundel.kernel.token_surge import surge_figures
 from roundel.plan.graph import NodePlan
 from roundel.plan.proof import bounds
 from roundel.workflow.limits import NO_TIME_LIMIT
@@ -261,7 +262,7 @@ def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardSt
                 yield GuardState(name, budget.name, spent[name], allowed)
     if run.time_limit < NO_TIME_LIMIT:
         yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
-    if run.plan.breaker.detects_token_surges and run.guard_stats.expected is not None:
+    if run.plan.breaker.detects_token_surges and run.guard_stats.first_calls:
         counted, most = surge_figures(run)
         yield GuardState("tokens", "breaker", counted, round(most))
 

@@ -60,7 +60,9 @@ def _call_again(run: Run, failure: Failure) -> None:
         and not (execution.loop_call is not None and execution.loop_call.label)
     )
     if run.budgeted and is_model_call:
-        wanted = model_call(run, node)
+        assert isinstance(command, Call)
+        call = command
+        wanted = model_call(run, execution.activation, node, lambda: call)
         if not fits_budget(run, execution.activation, node, execution.address, wanted):
             run.held.append((failure, START_AGAIN))
             return

@@ -51,6 +51,7 @@ from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.facts import Decisions, Entry
 from roundel.kernel.state import (
     Activation,
+    CallTotals,
     CompositeRun,
     DebugState,
     Execution,
@@ -221,6 +222,9 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 
 _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("GuardStats", "scores"): dict,
+    ("GuardStats", "node_calls"): dict,
+    ("GuardStats", "call_totals"): CallTotals,
+    ("GuardStats", "call_forecast"): lambda: None,
     ("Failure", "reason"): str,
     ("Activation", "last_outputs"): dict,
     ("Activation", "memories"): dict,

@@ -108,7 +108,7 @@ TRIPS = {
 
 
 UNPRICED = "unpriced"
-"""The lock after a call whose price is not known, under a limit on the cost."""
+"""The lock after a call whose cost is not known, under a limit on the cost."""
 
 
 class GraphInstance:
@@ -582,7 +582,9 @@ class Lock(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.what == UNPRICED:
-            return f"no price is known for {self.evidence['model']}"
+            model = self.evidence["model"]
+            is_counted = self.evidence.get("missing") != "usage"
+            return f"no price is known for {model}" if is_counted else f"{model} reported no usage"
         return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
 
 
@@ -631,15 +633,50 @@ class DebugState:
 _BEGINNING = stamp(0)
 
 
+class NodeCalls(Struct, frozen=True):
+    """The model calls of one node, as far as a surge of tokens depends on them (token_surge.py)."""
+
+    calls: int = 0
+    weight: int = 0
+    """How many usual calls they may take together: the call k in one run of an agent counts k."""
+    first: tuple[int, ...] = ()
+    """The tokens of the first three."""
+
+
+NO_CALLS = NodeCalls()
+
+
+class CallTotals(Struct, frozen=True):
+    """Sums over the model calls of a run."""
+
+    calls: int = 0
+    usual: int = 0
+    """The tokens that are usual for them."""
+    sizes: int = 0
+    """The same without growth: each call counts once."""
+
+
+class CallForecast(Struct, frozen=True):
+    """What the forecast says of the model calls of a run; a stored decision."""
+
+    most: int
+    """How many calls the bound allows, up to the number that a surge takes into account."""
+    sizes: tuple[int, ...]
+    """The usual tokens of a call of each node, by site."""
+
+
 class GuardStats:
     """Measurements of a run that budgets and breaker rely on, and the newest scores, for lists of runs."""
 
     __slots__ = (
         "aside",
+        "call_forecast",
+        "call_totals",
         "expected",
         "first_calls",
         "largest_calls",
         "last_unlock",
+        "node_calls",
         "raised_caps",
         "score",
         "scores",
@@ -652,9 +689,14 @@ class GuardStats:
         self.largest_calls: dict[int, LargestCall] = {}
         """The largest amounts of each node's model calls, by site."""
         self.first_calls: list[int] = []
-        """The tokens of each of the first model calls."""
+        """The tokens of each of the first model calls of the run."""
+        self.node_calls: dict[int, NodeCalls] = {}
+        """The model calls of each node, by site."""
+        self.call_totals = CallTotals()
+        self.call_forecast: CallForecast | None = None
+        """Computed when first needed."""
         self.expected: tuple[int, float] | None = None
-        """Model calls of the forecast and tokens per call; computed when first needed."""
+        """Model calls of the forecast and tokens per call; only in runs of semantics 0."""
         self.aside = 0
         """Tokens that were not used by model calls. The forecast has none, so they do not count as a
         surge."""

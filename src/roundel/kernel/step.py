@@ -110,6 +110,7 @@ it and rebuilds it from the journal without that fact or, if there is no journal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -182,6 +183,7 @@ from roundel.kernel.lifecycle import (
     handle_body_failure,
     launch,
     on_error_edges_evaluated,
+    queued_call,
     run_node,
     run_parts,
     set_intercepts,
@@ -800,14 +802,14 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _enter_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
         _skip_unit(run, activation, unit, "not triggered")
-    elif run.budgeted and not _may_run(run, activation, node):
+    elif run.budgeted and not _may_run(run, activation, unit, node):
         run.held.append((activation, unit.index))
         stays_reached(run, activation.prefix + node.label)
     else:
         run_node(run, activation, unit, node)
 
 
-def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
+def _may_run(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> bool:
     """Whether the budgets have room for the node.
 
     A node with dynamic input is not checked as a whole: `run_parts` checks each of its parts.
@@ -817,7 +819,8 @@ def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
         any(message.dynamic for message in instance.queues[index])
         or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
     )
-    return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label)
+    call = partial(queued_call, run, activation, unit, node)
+    return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label, call)
 
 
 def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> None:

@@ -24,6 +24,7 @@ repeat all of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -140,7 +141,9 @@ def _fit_budget(run: Run, tool_loop: ToolLoop, loop_calls: list[ToolLoopCall]) -
     tools = sum(1 for loop_call in loop_calls if loop_call.label and loop_call.person_prompt is None)
     wanted = {"tool_calls": tools} if tools else {}
     if any(not loop_call.label and loop_call.calls_model for loop_call in loop_calls):
-        wanted |= model_call(run, whole.node)
+        what, round_ = loop_calls[0].what, whole.activation.loop_round  # it is alone: `ToolLoopCall.label`
+        call = partial(Call, whole.address, whole.node.site, tool_loop.inputs, what, 0, round_, whole.context)
+        wanted |= model_call(run, whole.activation, whole.node, call)
     return fits_budget(run, whole.activation, whole.node, whole.address, wanted)
 
 
@@ -277,8 +280,10 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
         whole.activation, whole.unit, node, address, command, whole.part, owner=tool_loop, loop_call=loop_call
     )
     run.commands.append(command)
-    if run.budgeted and loop_call.person_prompt is None and (loop_call.label or loop_call.calls_model):
-        reserve(run, execution, {"tool_calls": 1} if loop_call.label else model_call(run, node))
+    if run.budgeted and isinstance(command, Call) and (loop_call.label or loop_call.calls_model):
+        call = command
+        tool = {"tool_calls": 1} if loop_call.label else None
+        reserve(run, execution, tool or model_call(run, whole.activation, node, lambda: call))
 
 
 def _ordinal(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> int:

@@ -4,8 +4,8 @@ change.
 The run continues in the same round. The changes:
 
     limits     a raised limit applies from now on to the loop, graph or node that reached it; without
-               one, rounds and lists are allowed as many again, and a model without a known price is
-               accepted for the rest of the run
+               one, rounds, lists and working time are allowed as many again, and a model without a known
+               price is accepted for the rest of the run
     message    replaces the last message that waits for the next node
     note       is added after it, for the next agent
     exit       leaves the loop for a node outside of it
@@ -32,6 +32,7 @@ from roundel.kernel.state import (
     NEXT_ROUND,
     START_CALLS,
     START_ITERATIONS,
+    TIMEOUT,
     TRIPS,
     UNPRICED,
     Activation,
@@ -154,8 +155,10 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
     if run.lock_budget is not None:
         run.lock_budget.raise_to(limits)
         return
-    run.allow(limits.get("seconds", run.time_limit))
-    run.guard_stats.surge_allowance = limits.get("tokens", 0.0)
+    run.allow(limits.get("seconds", _time_limit(run, lock)))
+    # Runs of semantics 0 forget at the next unlock what an earlier one has allowed.
+    kept = run.guard_stats.surge_allowance if run.plan.semantics else 0.0
+    run.guard_stats.surge_allowance = limits.get("tokens", kept)
     for item, index in run.held:
         if index == NEXT_ROUND and isinstance(item, Activation):
             cap = cap_of(run, item)
@@ -167,6 +170,17 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
             item.controller.limit = int(limits["rounds"])
         elif "rounds" in limits and isinstance(item, ToolLoop) and item.execution.address == lock.address:
             item.conversation.allow(int(limits["rounds"]))
+
+
+def _time_limit(run: Run, lock: Lock) -> float:
+    """The working time that an unlock allows if the person names none: after a timeout, the same time again.
+
+    It counts from the unlock. Calls in flight at the trip may have worked for long after it, and that time is
+    not taken from what the person grants.
+    """
+    if lock.what == TIMEOUT and run.plan.semantics:
+        return run.worked + run.plan.time_limit
+    return run.time_limit
 
 
 def _next_input(run: Run) -> tuple[Any, int] | None:

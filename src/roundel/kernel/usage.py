@@ -6,9 +6,10 @@ or without a price; and usage is added to the totals, the budgets and the breake
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from roundel.kernel.breaker import count_tokens, lock
+from roundel.kernel.breaker import lock
 from roundel.kernel.budget import (
     COST,
     PER_CALL,
@@ -21,21 +22,26 @@ from roundel.kernel.budget import (
     spend_usage,
     take_step,
 )
+from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
 from roundel.kernel.state import UNPRICED, Activation, Execution, Run
+from roundel.kernel.token_surge import count_tokens
 from roundel.plan.graph import NodePlan
 from roundel.workflow.limits import picodollars
 
 
-def check_budget(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
+def check_budget(
+    run: Run, activation: Activation, node: NodePlan, address: str, call: Callable[[], Call]
+) -> bool:
     """Takes a step from all budgets around a node; if it does not fit, locks the run and returns False.
 
     A model call is checked first, because a refused one must not cost a step. For all other nodes
-    `take_step` is the whole check, and `fits_budget` only finds out which limit refused.
+    `take_step` is the whole check, and `fits_budget` only finds out which limit refused. `call` returns the
+    call that the node would make.
     """
     wanted: dict[str, int] = {"steps": 1}
     if node.kind.speaks and not node.has_tool_loop:
-        wanted |= model_call(run, node)
+        wanted |= model_call(run, activation, node, call)
         return fits_budget(run, activation, node, address, wanted) and take_step(run, activation, node)
     return take_step(run, activation, node) or fits_budget(run, activation, node, address, wanted)
 
@@ -86,8 +92,8 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
 
 
 def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
-    """Locks the run after a call that was too large, or whose price is not known under a limit on the
-    cost.
+    """Locks the run after a call that was too large, or whose cost is not known under a limit on the cost:
+    no price is known, or the provider reported no usage.
 
     While the run is locked already, neither is reported: the next such call is.
     """
@@ -112,6 +118,8 @@ def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
             run.emit("warning", execution.node.id, execution.address, {"message": text, "model": usage.model})
         elif run.lock is None:
             evidence = {"scope": budget.name, "model": usage.model}
+            if not tokens:  # the price does not matter then, known or not
+                evidence["missing"] = "usage"
             _lock_after_call(run, execution, UNPRICED, limit, budget, evidence)
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from roundel.llm.provider_errors import LateAnswer
 from roundel.llm.remote_model import TextStream
 from roundel.llm.resource_pool import ResourceLease
-from roundel.nodes.prices import Prices, cost_of_tokens
+from roundel.nodes.prices import FREE, Prices, cost_of_tokens
 from roundel.nodes.services import NodeError, Reply, Request, StreamCallback
 from roundel.workflow.functions import ModuleError, format_exception, load_entry_point
 from roundel.workflow.model_profile import Profile, installed_providers
@@ -66,7 +66,9 @@ class PluginModel:
         """Adds the name of the model, and the cost by the price of its profile, unless the reply has
         them."""
         cost = reply.cost_usd
-        if cost is None and self._price is not None:
+        # Without usage the cost is unknown, unless the model is free: it is not the same as 0.
+        counted = reply.input_tokens or reply.output_tokens or self._price == FREE
+        if cost is None and self._price is not None and counted:
             cost = cost_of_tokens(self._price, reply.input_tokens, reply.output_tokens)
         return replace(reply, model=reply.model or self.label, cost_usd=cost)
 

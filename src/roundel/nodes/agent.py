@@ -8,7 +8,6 @@ replayed, and the effects (model, tools, memory, validation, compaction) are fac
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable
 from typing import Any
 
@@ -38,7 +37,15 @@ from roundel.nodes.compaction import (
     tool_tokens,
     transcript,
 )
-from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories, read_variables
+from roundel.nodes.prices import Prices, cost_of_tokens
+from roundel.nodes.prompt import (
+    Template,
+    build_messages,
+    flatten_messages,
+    insert_memories,
+    read_variables,
+    system_message,
+)
 from roundel.nodes.services import (
     Behaviour,
     Model,
@@ -48,12 +55,13 @@ from roundel.nodes.services import (
     Request,
     Services,
     ToolRequest,
-    ToolSpec,
     failure_reason,
     failure_type,
 )
 from roundel.nodes.structured_output import parse_answer
+from roundel.workflow.expression import ExpressionError
 from roundel.workflow.graph import Node, Workflow
+from roundel.workflow.limits import picodollars
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import DEFAULT_PROFILE
 from roundel.workflow.node_type import EXIT_PORT, AgentView, Calls, NodeType
@@ -193,7 +201,7 @@ class _AgentBehaviour:
             call.address,
             call.ordinal,
             messages,
-            self._system_message(specs),
+            system_message(config, specs),
             self._params,
             exchanges,
             after,
@@ -223,7 +231,7 @@ class _AgentBehaviour:
         config, context = self._config, self._config.context
         assert context is not None
         specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
-        system = self._system_message(specs)
+        system = system_message(config, specs)
         fixed = (
             (text_tokens(system) if system else 0)
             + tool_tokens(specs)
@@ -270,19 +278,6 @@ class _AgentBehaviour:
         if not reply.text.strip():
             raise NodeError("the model gave no answer")
         return reply
-
-    def _system_message(self, specs: tuple[ToolSpec, ...]) -> str:
-        """The role, the descriptions of dynamic tools, and the schema. The schema is sent in words even
-        to providers that support schemas natively, since those may not support this one."""
-        config = self._config
-        parts = [config.role]
-        dynamic = config.dynamic_tools
-        if dynamic is not None and specs:
-            parts.append(_describe_tools(dynamic.tool_ids, dynamic.description_template, specs))
-        if config.output_schema is not None:
-            schema = json.dumps(config.output_schema, ensure_ascii=False)
-            parts.append(f"Answer with JSON alone. It must fit this JSON Schema:\n{schema}")
-        return "\n\n".join(filter(None, parts))
 
     async def _call_tool(self, call: Call, request: ToolRequest) -> Outcome:
         assert self._tools is not None
@@ -347,16 +342,6 @@ def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
     return tuple(("warning", {"message": text}) for text in texts)
 
 
-def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
-    """The lines of the system message that describe the dynamic tools."""
-    lines = (
-        template.replace("{toolName}", spec.name).replace("{toolDescription}", spec.description)
-        for spec in specs
-        if spec.source in names
-    )
-    return "\n".join(lines)
-
-
 def conversation(config: Config) -> AgentConversation | None:
     """The conversation for one execution of the node; None if a single model call is enough."""
     return AgentConversation(config) if config.uses_tool_loop else None
@@ -385,6 +370,27 @@ def reserve(config: Config, workflow: Workflow) -> int:
     given = (config.provider_params, profile.params if profile is not None else {})
     max_tokens = next((params[name] for params in given for name in MAX_TOKENS_PARAMS if name in params), 0)
     return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else 0
+
+
+def estimate(config: Config, workflow: Workflow, call: Call) -> tuple[int, int]:
+    """The tokens of what a call sends, and their cost in picodollars; the cost is 0 if no price is known.
+
+    It contains what the kernel knows before the call: the system message, the input and the prompt. Tool
+    definitions and memories are missing, so it is rather too small, and refuses no call that would fit. It
+    counts texts alone, since the size of a picture says nothing about its tokens."""
+    if isinstance(call.state, ContextCheck):
+        return 0, 0  # it is there to make the list shorter
+    try:
+        template = Template(config.prompt) if config.prompt else None
+        messages = build_messages(call, template, config.input_mode == "prompt")
+    except ExpressionError:
+        return 0, 0  # the call fails for the same reason, before it costs anything
+    system = system_message(config, ())
+    texts = [message.text for message in messages] + ([system] if system else [])
+    tokens = sum(map(text_tokens, texts))
+    profiles = agent_endpoints(config, workflow)
+    price = Prices(workflow.models).known_price(*profiles[0].provider_and_name) if profiles else None
+    return tokens, 0 if price is None else picodollars(cost_of_tokens(price, tokens, 0))
 
 
 def view(config: Config) -> AgentView:
@@ -420,6 +426,7 @@ NODE = NodeType(
     explicit_ports=lambda config: (EXIT_PORT,) if config.has_tools else (),
     offers_exit=lambda config: config.offers_exit,
     reserve=reserve,
+    estimate=estimate,
     unpriced=unpriced_models,
     lacks_model=lambda config, workflow: find_profile(config, workflow.models) is None,
     endpoints=agent_endpoints,

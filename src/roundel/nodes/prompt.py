@@ -1,4 +1,5 @@
-"""Build the messages that a model gets from the input of an agent, its prompt and its memories.
+"""Build the messages that a model gets: the system message from the settings of an agent, the others from
+its input, its prompt and its memories.
 
 The input goes to the model as it is, followed by the agent's `prompt`. A prompt may contain CEL
 expressions between `{{` and `}}`. A prompt that uses `messages` places the input itself, and so replaces
@@ -7,13 +8,18 @@ it; one that uses `text` replaces what is new, and the model still gets the task
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundel.kernel.commands import Call, CallContext
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
+
+if TYPE_CHECKING:
+    from roundel.nodes.agent_config import Config
+    from roundel.nodes.services import ToolSpec
 
 PROMPT_VARIABLES = ("text", "messages", "data", "round", "task", "previous")
 MAX_TEMPLATE_EXPRESSIONS = 100
@@ -93,6 +99,29 @@ def _template_values(call: Call) -> dict[str, Any]:
         "task": context.task,
         "previous": context.previous,
     }
+
+
+def system_message(config: Config, specs: tuple[ToolSpec, ...]) -> str:
+    """The role, the descriptions of dynamic tools, and the schema. The schema is sent in words even
+    to providers that support schemas natively, since those may not support this one."""
+    parts = [config.role]
+    dynamic = config.dynamic_tools
+    if dynamic is not None and specs:
+        parts.append(_describe_tools(dynamic.tool_ids, dynamic.description_template, specs))
+    if config.output_schema is not None:
+        schema = json.dumps(config.output_schema, ensure_ascii=False)
+        parts.append(f"Answer with JSON alone. It must fit this JSON Schema:\n{schema}")
+    return "\n\n".join(filter(None, parts))
+
+
+def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
+    """The lines of the system message that describe the dynamic tools."""
+    lines = (
+        template.replace("{toolName}", spec.name).replace("{toolDescription}", spec.description)
+        for spec in specs
+        if spec.source in names
+    )
+    return "\n".join(lines)
 
 
 def build_messages(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:

@@ -191,7 +191,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     """The model that answered, as `provider:name`; a fallback may have answered."""
     cost_usd: float | None = None
-    """None if no price is known."""
+    """None if no price is known, or the provider reported no usage."""
     cached: bool = False
     cut: bool = False
     """The reply was cut off at its token limit."""

@@ -5,12 +5,12 @@ rests on assumptions, which are part of the forecast (`ASSUMPTIONS`), so that no
 than it is. Tokens and money have no worst case: what an agent is sent grows with what was said before.
 
 A node runs once in each round of its innermost loop, so numbers multiply from the outside inwards, as in
-the proof. The breaker uses the same numbers to recognise a surge of tokens (kernel/breaker.py).
+the proof. The breaker uses the same numbers to recognise a surge of tokens (kernel/token_surge.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -125,17 +125,30 @@ Pricing = Callable[[Node], Price | None]
 def forecast(plan: Plan, price: Pricing = lambda _: None, *, spare: bool = True) -> Forecast:
     """The forecast of a workflow. Without `price` it contains no cost. `spare` adds calls that something
     unusual causes to the worst case."""
-    rows: list[NodeForecast] = []
+    return _summed([_row(node, path, loop, runs, price, spare) for node, path, loop, runs in _all_runs(plan)])
+
+
+def forecast_call_sizes(plan: Plan) -> list[int]:
+    """The typical tokens of one model call of each node, by site; 0 for nodes without a model."""
+    sizes = [0] * len(plan.sites)
+    for node, _, _, runs in _all_runs(plan):
+        calls = _calls(node).models[1]
+        if node.kind.speaks and calls:
+            sizes[node.site] = -(-sum(_tokens(node, calls, runs.typical)) // calls)
+    return sizes
+
+
+def _all_runs(plan: Plan) -> Iterator[tuple[NodePlan, str, str, Estimate]]:
+    """Each node of the workflow, with the nodes around it, its innermost loop and how often it runs."""
     pending = [(plan.graph, "", ONCE)]
     for graph, path, times in pending:  # grows during the iteration
         for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
-            rows.append(_row(node, path, loop, runs, price, spare))
+            yield node, path, loop, runs
             iterations = _body_runs(node)
             pending += [
                 (body, f"{path}{node.id}/", runs.times(turn))
                 for body, turn in zip(node.bodies, iterations, strict=True)
             ]
-    return _summed(rows)
 
 
 def _summed(rows: list[NodeForecast]) -> Forecast:
@@ -204,7 +217,7 @@ def _typical_iterations(iterations: int | None) -> int:
 
 
 def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing, spare: bool) -> NodeForecast:
-    calls = node.kind.calls(node.config) or (ONE_CALL if node.kind.speaks else NO_CALLS)
+    calls = _calls(node)
     most = calls.models[0] + (calls.spare if spare else 0)
     models, tools = runs.times(Estimate(most, calls.models[1])), runs.times(Estimate(*calls.tools))
     if not node.kind.speaks:
@@ -213,6 +226,10 @@ def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing, s
     tokens = runs.times(Estimate(None, sent + said))
     cost = _cost(price(node.node), runs.typical * sent, runs.typical * said)
     return NodeForecast(node.id, path, loop, runs, models, tools, tokens, cost)
+
+
+def _calls(node: NodePlan) -> Calls:
+    return node.kind.calls(node.config) or (ONE_CALL if node.kind.speaks else NO_CALLS)
 
 
 def _tokens(node: NodePlan, calls: int, runs: int) -> tuple[int, int]:

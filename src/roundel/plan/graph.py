@@ -44,9 +44,13 @@ its
 facts mean something only together with the rules of that version.
 
     0   agents in loops see only what their queue holds; a debate hands on its last message, a vote its tally;
-        an array loop reads a list only from a message that is nothing else
+        an array loop reads a list only from a message that is nothing else; a surge of tokens is measured
+        by the forecast, a timeout grants its extra time when it trips, and a first call reserves nothing
+        but its `max_tokens`
     1   agents in loops see the task, their own last output and what is new (`NodePlan.context`); a debate
-        hands on its last round, a vote what was voted on; an array loop finds a list inside of prose
+        hands on its last round, a vote what was voted on; an array loop finds a list inside of prose;
+        a surge is measured by the calls of each node (kernel/token_surge.py), extra time is granted at the
+        unlock, and a first call reserves an estimate of its request (kernel/budget.py)
 """
 _MEANINGFUL = re.compile(r"[/\[\]#%]")
 

@@ -141,7 +141,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     token_surge: bool = True
     """Whether to trip when the run uses far more tokens than its forecast."""
     factor: Annotated[float, Meta(ge=1)] = 3
-    """How many times the estimate may be used before that."""
+    """How many times the usual tokens may be used before that."""
     timeout: bool = True
     """Whether to trip when the run has worked for too long. Waiting for people does not count."""
     seconds: Annotated[float, Meta(gt=0)] | None = None
@@ -204,12 +204,15 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                     see="breaker.md#patience",
                 ),
                 "token_surge": Field(
-                    en=("Token surge", "Whether using far more tokens than the forecast locks the run."),
-                    zh=("Token 激增检测", "消耗的 token 远超预估时是否锁定运行。"),
+                    en=("Token surge", "Whether using far more tokens than usual locks the run."),
+                    zh=("Token 激增检测", "消耗的 token 远超平常用量时是否锁定运行。"),
                 ),
                 "factor": Field(
-                    en=("Surge factor", "The run is locked when it has used this many times the estimate."),
-                    zh=("激增倍数", "消耗达到预估的多少倍时锁定运行。"),
+                    en=(
+                        "Surge factor",
+                        "The run is locked when it has used this many times the usual tokens.",
+                    ),
+                    zh=("激增倍数", "消耗达到平常用量的多少倍时锁定运行。"),
                 ),
                 "timeout": Field(
                     en=(

@@ -45,6 +45,10 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
+def _no_estimate(_config: Any, _workflow: Any, _call: Any) -> tuple[int, int]:
+    return 0, 0
+
+
 def _lacks_nothing(_config: Any, _workflow: Any) -> bool:
     return False
 
@@ -238,6 +242,11 @@ class NodeType(Struct, frozen=True, eq=False):
     reserve: Callable[[Any, Any], int] = _no_reserve
     """Called as (config, workflow): the most tokens that one model call may use, reserved before it; 0
     if unknown."""
+
+    estimate: Callable[[Any, Any, Any], tuple[int, int]] = _no_estimate
+    """Called as (config, workflow, call): the tokens of what a model call sends, estimated, and their cost in
+    picodollars; 0 if unknown. They are reserved for the first call of a node. The kernel stores the result
+    as a decision, so it may depend on tables of prices."""
 
     unpriced: Callable[[Any, Any], tuple[str, ...]] = _no_models
     """Called as (config, workflow): the models that may answer and whose price is not known, as

@@ -22,7 +22,7 @@ export const messages = catalogue(
     "title.tokens_per_call": "A model call is too large",
     "title.cost_usd": "Cost limit reached",
     "title.seconds": "Time limit reached",
-    "title.unpriced": "The price of a model is not known",
+    "title.unpriced": "The cost of a model call is not known",
     titleOther: (what: string) => `Limit reached: ${what}`,
     deadLoop: (rounds: string, speakers: number, count: number, next: number) =>
       `In ${rounds} ${speakers === 1 ? "the speaker" : speakers === 2 ? "both speakers" : `all ${speakers} speakers`} repeated ${speakers === 1 ? "itself" : "themselves"}: none of ${speakers === 1 ? "its" : "their"} ${count} messages says anything new. The breaker did not begin round ${next}. Nothing is lost.`,
@@ -208,7 +208,7 @@ export const messages = catalogue(
     "title.tokens_per_call": "单次模型调用过大",
     "title.cost_usd": "已达到费用上限",
     "title.seconds": "已达到时间上限",
-    "title.unpriced": "某个模型的价格未知",
+    "title.unpriced": "某次模型调用的费用未知",
     titleOther: (what: string) => `已达到上限：${what}`,
     deadLoop: (rounds: string, speakers: number, count: number, next: number) =>
       `在${rounds}中，${speakers === 1 ? "发言者" : `${speakers} 位发言者都`}在重复自己：${count} 条消息没有任何新内容。熔断器没有开始第 ${next} 轮。没有丢失任何内容。`,
