@@ -54,6 +54,33 @@ def test_run_returns_the_result() -> None:
     assert result.usage["model_calls"] == 2
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("max_tokens", "tokens"),
+        ("cost", "cost_usd"),
+        ("budget", "cost_usd"),
+        ("max_cost_usd", "cost_usd"),
+        ("calls", "model_calls"),
+        ("timeout", "seconds"),
+    ],
+)
+def test_a_limit_that_does_not_exist_is_an_error_and_not_no_limit(wrong: str, right: str) -> None:
+    hint = f"'{wrong}'.*did you mean '{right}'"
+    limits = {wrong: 10}
+    limited = [
+        roundel.Graph("g", start="A", limits=limits).node("A", "agent"),
+        roundel.Graph("g", start="A").node("A", "agent", limits=limits),
+        roundel.Graph("g", start="A", loops={"A": {"limits": limits}}).node("A", "agent").edge("A", "A"),
+        {"limits": limits, "graph": {"start": "A", "nodes": [{"id": "A", "type": "agent"}]}},
+    ]
+    for workflow in limited:
+        with pytest.raises(roundel.WorkflowError, match=hint):
+            roundel.run(workflow, script={"A": "tea"})
+    with pytest.raises(ValueError, match=hint):
+        roundel.run(roundel.Agent("A"), script={"A": "tea"}, limits=limits)
+
+
 def test_run_accepts_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
     file = tmp_path / "review.yaml"
     file.write_text(FILE)

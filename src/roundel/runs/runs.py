@@ -45,7 +45,7 @@ from roundel.nodes.loading import Source, load
 from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.model_choice import with_model
-from roundel.plan.overrides import LimitValues, with_limits
+from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
@@ -55,7 +55,7 @@ from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.document import AllowPaths
-from roundel.workflow.graph import with_group
+from roundel.workflow.graph import RAISABLE_LIMITS, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import choose_model
 
@@ -353,7 +353,9 @@ class Runs:
         execute: Attach | None = None,
     ) -> None:
         """Unlocks a run; `checks` names the self-checks that were made. `resume` continues the run; with
-        `execute` this process does so at once."""
+        `execute` this process does so at once. LimitError if `limits` has a name that is no limit."""
+        for name in limits or ():
+            check_limit_name(name, name, RAISABLE_LIMITS)
         request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
         await self.engine.control(await self.find(run_id), request, execute=execute)
 
