@@ -68,7 +68,7 @@ def test_run_returns_the_result() -> None:
 def test_a_limit_that_does_not_exist_is_an_error_and_not_no_limit(wrong: str, right: str) -> None:
     hint = f"'{wrong}'.*did you mean '{right}'"
     limits = {wrong: 10}
-    limited = [
+    limited: list[Any] = [
         roundel.Graph("g", start="A", limits=limits).node("A", "agent"),
         roundel.Graph("g", start="A").node("A", "agent", limits=limits),
         roundel.Graph("g", start="A", loops={"A": {"limits": limits}}).node("A", "agent").edge("A", "A"),

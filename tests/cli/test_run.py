@@ -190,6 +190,8 @@ def test_warnings_do_not_stop_a_run(folder: Path) -> None:
         (["run", "review.yaml", "--limit", "rouns=3"], "no 'rouns'; did you mean 'rounds'?"),
         (["run", "review.yaml", "--limit", "Writer.max_tokens=3"], "did you mean 'tokens'?"),
         (["run", "review.yaml", "--var", "=3"], "NAME=VALUE"),
+        (["run", "review.yaml", "--var", "ROUND=3"], "did you mean 'ROUNDS'?"),
+        (["run", "review.yaml", "--var", "TOPIC=tea"], "no variable 'TOPIC' [unknown-variable]"),
         (["run", "review.yaml", "--script", "nowhere.yaml"], "nowhere.yaml"),
         (["runn"], "did you mean 'run'?"),
         (["run", "review.yaml", "--scrip", "x"], "--script"),

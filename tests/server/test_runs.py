@@ -156,6 +156,22 @@ def test_a_locked_run_is_unlocked_and_forked() -> None:
     played(story)
 
 
+def test_a_variable_that_the_workflow_does_not_have_is_refused() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        text = REVIEW + "\nvars: {TOPIC: tea}\n"
+        run_id = await started(server, author, text, variables={"TOPIC": "milk"})
+        body = {"workflow": {"text": text}, "variables": {"TOPICS": "milk"}}
+        refused = await author.post(RUNS, json={**body, "script": REPLIES})
+        assert refused.status_code == 422
+        [found] = refused.json()["diagnostics"]
+        assert (found["code"], found["hint"]) == ("unknown-variable", "did you mean 'TOPIC'?")
+        [found] = (await sent(author, run_id, "fork", 422, at="Writer[2]", **body))["diagnostics"]
+        assert found["code"] == "unknown-variable"
+
+    played(story)
+
+
 def test_a_limit_that_does_not_exist_is_refused_wherever_it_is_given() -> None:
     async def story(server: Server) -> None:
         author = await server.client("author")

@@ -30,6 +30,7 @@ from roundel.workflow.loader import (
     read_workflow_text,
 )
 from roundel.workflow.policy import check_policy
+from roundel.workflow.variables import given_names
 
 
 @runtime_checkable
@@ -177,6 +178,10 @@ def _read_source(
         return examine(source, TYPES, variables, allow_paths, policy)
     if isinstance(source, Mapping):
         return examine_mapping(source, TYPES, None, variables, allow_paths, policy)
+    if isinstance(source, (Plan, Workflow)) and given_names(variables or {}):
+        raise ValueError(
+            "variables= needs a workflow in which they are not replaced yet: a file, a mapping or a Graph"
+        )
     if not isinstance(source, (Plan, Workflow)):
         # A builder is Python code of this process, which has checked its functions already.
         workflow, report = source.build_and_check(variables, allow_paths)

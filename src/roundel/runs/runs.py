@@ -645,8 +645,9 @@ def _load_plan(
     """The plan of a workflow, with the limits and the memory group of this run. A plan that is prepared
     already is compiled again only if one of them is given."""
     if isinstance(workflow, Plan):
-        if allow_paths:
-            raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
+        if allow_paths or variables:
+            what = "allow_paths=" if allow_paths else "variables="
+            raise ValueError(f"{what} is for what loads the workflow: give it to prepare()")
         if not limits and group is None:
             return workflow
         return compile_workflow(with_group(with_limits(workflow.workflow, limits or {}), group))
