@@ -48,7 +48,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.llm.script import Script
 from roundel.nodes import TYPES
-from roundel.nodes.loading import Source, check, load
+from roundel.nodes.loading import Source, check, load_plan
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
@@ -140,7 +140,7 @@ def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) 
         if workflow is None or not report.ok:
             return None
     else:
-        workflow = load(source, variables, allow_paths=allowed)
+        workflow = load_plan(source, variables, allow_paths=allowed).workflow
     limited = with_limits(workflow, _with_whole_numbers(pinned.limits), inherited=True)
     return with_default_model(with_group(limited, original.memory.group_id), original.default_model)
 
@@ -193,9 +193,10 @@ def changed_plan(
         return compile_workflow(_with_own_limits(decode_pinned(pinned), pinned, limits), pinned.semantics)
     allowed = (*original.access.allowed, *resolve_folders(allow_paths))
     values = InheritedVariables(original.variables, variables or {})
-    loaded = load(source, values, allow_paths=allowed)
-    limited = _with_own_limits(loaded, pinned, limits)
+    loaded = load_plan(source, values, allow_paths=allowed)
+    limited = _with_own_limits(loaded.workflow, pinned, limits)
     plan = compile_workflow(with_group(limited, original.memory.group_id), pinned.semantics)
+    plan.warnings = loaded.warnings
     return with_model(plan, original.default_model)
 
 

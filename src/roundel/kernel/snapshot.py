@@ -221,6 +221,7 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 
 _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("GuardStats", "scores"): dict,
+    ("GuardStats", "warnings"): dict,
     ("Failure", "reason"): str,
     ("Activation", "last_outputs"): dict,
     ("Activation", "memories"): dict,
