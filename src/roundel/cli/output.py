@@ -24,7 +24,7 @@ import click
 import msgspec
 
 from roundel.drawing.text import escape_controls, visible
-from roundel.workflow.diagnostics import RUN_WARNING, Diagnostic, Report
+from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.secrets import MASK, SecretMasker, is_secret_name
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], err: bool = True) -> No
 def print_warnings(found: Iterable[Diagnostic]) -> None:
     """Writes the warnings about a workflow or a script. Those of a run are among its events, which are shown
     as they happen."""
-    print_diagnostics(one for one in found if one.code != RUN_WARNING)
+    print_diagnostics(one for one in found if one.code != "run-warning")
 
 
 def echo(*parts: str | Styled, err: bool = True) -> None:

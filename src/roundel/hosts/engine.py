@@ -25,7 +25,7 @@ from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 from roundel.plan.overrides import LimitValue
 from roundel.workflow.breakpoints import Breakpoint
-from roundel.workflow.diagnostics import RUN_WARNING, Diagnostic
+from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.message import Message
 
 
@@ -78,7 +78,7 @@ def result_from_summary(run_id: str, row_summary: dict[str, Any]) -> Result:
 
 def _run_warning(given: dict[str, str]) -> Diagnostic:
     message = f"{given['address']}: {given['message']}" if given["address"] else given["message"]
-    return Diagnostic(code=RUN_WARNING, severity="warning", message=message)
+    return Diagnostic(code="run-warning", severity="warning", message=message)
 
 
 class RunSpec(Struct, frozen=True):

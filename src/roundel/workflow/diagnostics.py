@@ -117,8 +117,6 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
         return f"{place}{': ' if place else ''}{self.severity}: {self.message}{hint}"
 
 
-RUN_WARNING: Final = "run-warning"
-"""The code of a warning that a run has given while it was executed."""
 LocationKey = tuple[str, int, int]
 """A file, a line and a column."""
 
