@@ -262,6 +262,18 @@ def test_limits_of_one_loop_are_inherited_and_raised_by_a_fork(folder: Path) -> 
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
 
 
+def test_a_fork_shows_the_warnings_about_its_script_and_workflow(folder: Path) -> None:
+    assert run(folder).exit_code == 4
+    (folder / "other.yaml").write_text("Writer: [draft]\nEditor: [OK]\nEditr: [no]\n")
+    (folder / "doubtful.yaml").write_text((folder / "flow.yaml").read_text() + "\ncolour: blue\n")
+    given = ("--script", "other.yaml", "--workflow", "doubtful.yaml")
+    forked = roundel(folder, "fork", "last", "--at", "Writer[1]", *given)
+    assert forked.exit_code == 0, forked.stderr
+    assert "other.yaml:3:1: warning: the script names 'Editr', which is not a node" in forked.stderr
+    assert "the workflow has an unknown key 'colour' [unknown-key]" in forked.stderr
+    assert "RoundelWarning" not in forked.stderr
+
+
 def test_pause_and_stop_reasons_are_stored(folder: Path) -> None:
     assert run(folder).exit_code == 4
     assert roundel(folder, "pause", "last", "--reason", "lunch").exit_code == 0
