@@ -54,6 +54,33 @@ def test_run_returns_the_result() -> None:
     assert result.usage["model_calls"] == 2
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("max_tokens", "tokens"),
+        ("cost", "cost_usd"),
+        ("budget", "cost_usd"),
+        ("max_cost_usd", "cost_usd"),
+        ("calls", "model_calls"),
+        ("timeout", "seconds"),
+    ],
+)
+def test_a_limit_that_does_not_exist_is_an_error_and_not_no_limit(wrong: str, right: str) -> None:
+    hint = f"'{wrong}'.*did you mean '{right}'"
+    limits = {wrong: 10}
+    limited: list[Any] = [
+        roundel.Graph("g", start="A", limits=limits).node("A", "agent"),
+        roundel.Graph("g", start="A").node("A", "agent", limits=limits),
+        roundel.Graph("g", start="A", loops={"A": {"limits": limits}}).node("A", "agent").edge("A", "A"),
+        {"limits": limits, "graph": {"start": "A", "nodes": [{"id": "A", "type": "agent"}]}},
+    ]
+    for workflow in limited:
+        with pytest.raises(roundel.WorkflowError, match=hint):
+            roundel.run(workflow, script={"A": "tea"})
+    with pytest.raises(ValueError, match=hint):
+        roundel.run(roundel.Agent("A"), script={"A": "tea"}, limits=limits)
+
+
 def test_run_accepts_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
     file = tmp_path / "review.yaml"
     file.write_text(FILE)
@@ -199,3 +226,34 @@ def test_a_blocking_call_in_a_running_event_loop_points_to_the_coroutine(name: s
         asyncio.run(story())
         gc.collect()
     assert not [str(warning.message) for warning in warned], "no coroutine is left that nobody awaits"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("limits", "give it when you create the graph: Graph(…, limits=…)"),
+        ("limts", "did you mean 'limits'?"),
+        ("start", "Graph(…, start=…)"),
+        ("id", "Graph(…, id=…)"),
+        ("tools", "Graph(…, tools=…)"),
+        ("nodes", "add them with `graph.node(…)`"),
+        ("sandwiches", "settings of a graph: args, breaker, context"),
+    ],
+)
+def test_an_attribute_of_a_graph_that_would_have_no_effect_is_an_error(name: str, hint: str) -> None:
+    graph = built()
+    with pytest.raises(AttributeError, match=f"'{name}' of a Graph cannot be set") as refused:
+        setattr(graph, name, {"tokens": 1})
+    assert hint in str(refused.value)
+    assert graph.id == "review"
+
+
+def test_a_class_of_its_own_may_have_attributes_that_are_no_settings() -> None:
+    class Review(roundel.Graph):
+        def __init__(self, editor: str) -> None:
+            super().__init__("review", start=editor)
+            self.editor = editor
+
+    assert Review("Ann").editor == "Ann"
+    with pytest.raises(AttributeError, match="'limits' of a Graph cannot be set"):
+        Review("Ann").limits = {"tokens": 1}

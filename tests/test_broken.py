@@ -431,13 +431,19 @@ def test_a_bad_script_file(command: Roundel, tmp_path: Path, script: str | None,
 
 
 def test_script_for_an_unknown_node_is_a_warning(command: Roundel, tmp_path: Path) -> None:
-    (tmp_path / "script.yaml").write_text("Writr: [a]\nPerson: [{mood: b}]\n'*': [ok]\n")
+    (tmp_path / "script.yaml").write_text("Writr: [a]\nPerson: [{text: b}]\n'*': [ok]\n")
     done = command("run", "flow.yaml", "--json", "--script", "script.yaml", "--input", "x")
     assert done.returncode == 0
     assert "script.yaml:1:1: warning: the script names 'Writr', which is not a node" in done.stderr
     assert "did you mean 'Writer'?" in done.stderr
-    assert "script.yaml:2:11: warning: a reply of 'Person' has an unknown key 'mood'" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
+
+
+def test_an_unknown_key_of_a_scripted_reply_is_an_error(command: Roundel, tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("Person: [{mood: b}]\n'*': [ok]\n")
+    done = command("run", "flow.yaml", "--script", "script.yaml", "--input", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "script.yaml:1:11: error: a reply of 'Person' has an unknown key 'mood'" in done.stderr
 
 
 @pytest.mark.parametrize(

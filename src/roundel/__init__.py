@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from roundel.workflow.graph import Workflow
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
+    from roundel.workflow.python_warnings import RoundelWarning
 
 # The module of each public name. The imports above are for type checkers only.
 _LOCATIONS = {
@@ -50,6 +51,7 @@ _LOCATIONS = {
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.control",
     "Result": "roundel.hosts.engine",
+    "RoundelWarning": "roundel.workflow.python_warnings",
     "Runs": "roundel.runs.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
@@ -94,6 +96,7 @@ __all__ = [
     "Outcome",
     "Question",
     "Result",
+    "RoundelWarning",
     "Runs",
     "SequentialAgent",
     "StoreError",

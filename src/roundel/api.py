@@ -28,6 +28,7 @@ from roundel.workflow.breakpoints import BreakpointSource
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
+from roundel.workflow.python_warnings import keep_caller
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Density, Drawing
@@ -125,7 +126,8 @@ async def stream(
     """The events of a run as they happen. Leaving the iteration early stops the run."""
     # Unbounded: a slow consumer must not block the run, which commits events in the meantime.
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    task = asyncio.create_task(run_async(workflow, input, on_event=events.put_nowait, **options))
+    work = run_async(workflow, input, on_event=events.put_nowait, **options)
+    task = asyncio.create_task(work, context=keep_caller())
     task.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:

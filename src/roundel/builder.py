@@ -22,11 +22,12 @@ import msgspec
 
 from roundel.nodes import TYPES
 from roundel.nodes.python import on_executor
-from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError, did_you_mean
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.functions import EXIT_LOOP
-from roundel.workflow.graph import NodeEnvelope, Workflow
-from roundel.workflow.loader import examine_mapping, from_mapping
+from roundel.workflow.graph import GraphSettings, NodeEnvelope, Workflow
+from roundel.workflow.loader import examine_mapping
+from roundel.workflow.python_warnings import warn_caller
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -50,6 +51,10 @@ class GraphOnExecutor(NamedTuple):
     executor: Executor
 
 
+_SETTINGS = frozenset(GraphSettings.__struct_fields__) | {"models", "tools"}
+"""What a graph may be given when it is created."""
+
+
 class Graph:
     """A graph to which nodes and edges are added. A function may be given wherever a file would name
     one.
@@ -68,11 +73,28 @@ class Graph:
         tools: Entries | None = None,
         **settings: Any,
     ) -> None:
-        self.id = id
         self._shared_entries = {"models": models or {}, "tools": tools or {}}
         self._settings: dict[str, Any] = {"id": id, "start": _names(start), "end": _names(end), **settings}
         self._nodes: list[dict[str, Any]] = []
         self._edges: list[dict[str, Any]] = []
+
+    @property
+    def id(self) -> str:
+        return str(self._settings["id"])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuses attributes that would have no effect. A class of its own may have more of them."""
+        is_setting = name in _SETTINGS or hasattr(Graph, name)
+        if name.startswith("_") or (type(self) is not Graph and not is_setting):
+            super().__setattr__(name, value)
+            return
+        if name in ("nodes", "edges"):
+            hint = f"add them with `graph.{name[:-1]}(…)`"
+        elif name in _SETTINGS:
+            hint = f"give it when you create the graph: Graph(…, {name}=…)"
+        else:
+            hint = did_you_mean(name, _SETTINGS) or f"settings of a graph: {', '.join(sorted(_SETTINGS))}"
+        raise AttributeError(f"'{name}' of a Graph cannot be set, it would have no effect; {hint}")
 
     def node(self, id: str, type: str, **fields: Any) -> Graph:
         """Adds a node. `fields` are those of its type's config and those of every node, such as
@@ -117,9 +139,14 @@ class Graph:
         return _GraphWriter().root(self, {})
 
     def workflow(self, **root: Any) -> Workflow:
-        """The workflow; `root` are the keys beside `graph`. Raises WorkflowError if it has errors."""
+        """The workflow; `root` are the keys beside `graph`. Raises WorkflowError if it has errors; its
+        warnings are warnings of Python."""
         writer = _GraphWriter()
-        return from_mapping(writer.root(self, root), TYPES, writer.named)
+        workflow, report = examine_mapping(writer.root(self, root), TYPES, writer.named)
+        if workflow is None:
+            raise WorkflowError(report.diagnostics)
+        warn_caller(report.diagnostics)
+        return workflow
 
     def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()

@@ -42,6 +42,9 @@ def test_a_lock_lets_calls_in_flight_of_another_process_finish(folder: Path) -> 
     (tripped,) = [event for event in process.events if event["event"] == "breaker_tripped"]
     assert (tripped["data"]["trigger"], tripped["data"]["by"]) == ("manual", "ann")
     assert runs(folder)[0]["status"] == "suspended_locked"
+    refused = roundel(folder, "unlock", "last", *CONFIRMED, "--limit", "max_tokens=9")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--limit has no 'max_tokens'; did you mean 'tokens'?" in refused.stderr
     unlocked = roundel(folder, "unlock", "last", *CONFIRMED)
     assert unlocked.exit_code == 4, unlocked.output
     assert "Writer[1]/Editor  asks" in unlocked.stderr

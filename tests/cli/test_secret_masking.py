@@ -12,7 +12,10 @@ from click.testing import CliRunner
 from roundel.cli import cli
 
 KEY = "sk-live-0123456789"
-FLOW = "graph: {start: A, end: A, nodes: [{id: A, type: literal, config: {content: hello}}]}"
+FLOW = """
+vars: {API_TOKEN: none}
+graph: {start: A, end: A, nodes: [{id: A, type: literal, config: {content: hello}}]}
+"""
 
 
 @pytest.fixture

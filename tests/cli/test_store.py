@@ -257,9 +257,21 @@ def test_limits_of_one_loop_are_inherited_and_raised_by_a_fork(folder: Path) -> 
     unknown = roundel(folder, "fork", "last", "--limit", "Wirter.rounds=5")
     assert (unknown.exit_code, "did you mean 'Writer'" in unknown.stderr) == (2, True)
     unlocked = roundel(folder, "unlock", "last", "--limit", "Writer.rounds=5", "--reason", "fine", *CHECKED)
-    assert (unlocked.exit_code, "--limit takes rounds" in unlocked.stderr) == (2, True)
+    assert (unlocked.exit_code, "known limits: rounds" in unlocked.stderr) == (2, True)
     done = roundel(folder, "fork", "last", "--limit", "Writer.rounds=5")
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
+
+
+def test_a_fork_shows_the_warnings_about_its_script_and_workflow(folder: Path) -> None:
+    assert run(folder).exit_code == 4
+    (folder / "other.yaml").write_text("Writer: [draft]\nEditor: [OK]\nEditr: [no]\n")
+    (folder / "doubtful.yaml").write_text((folder / "flow.yaml").read_text() + "\ncolour: blue\n")
+    given = ("--script", "other.yaml", "--workflow", "doubtful.yaml")
+    forked = roundel(folder, "fork", "last", "--at", "Writer[1]", *given)
+    assert forked.exit_code == 0, forked.stderr
+    assert "other.yaml:3:1: warning: the script names 'Editr', which is not a node" in forked.stderr
+    assert "the workflow has an unknown key 'colour' [unknown-key]" in forked.stderr
+    assert "RoundelWarning" not in forked.stderr
 
 
 def test_pause_and_stop_reasons_are_stored(folder: Path) -> None:
@@ -421,7 +433,7 @@ def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
         (["answer", "last", "yes"], 1, "has no open question; it is completed"),
         (["fork", "last"], 1, "--at ADDRESS"),
         (["fork", "last", "--at", "Nobody"], 1, "never reached 'Nobody'"),
-        (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
+        (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "no 'sandwiches'"),
         (["fork", "last", "--at", "Writer[1]", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["fork", "last", "--at", "Writer[1]", "--script", "none.yaml"], 2, "none.yaml"),
         (["fork", "last", "--at", "Writer[1]", "--var", "TOPC=x"], 2, "no variable 'TOPC'"),

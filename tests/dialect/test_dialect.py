@@ -19,6 +19,8 @@ VARIABLES = {"MODEL": "m", "BASE_URL": "http://localhost", "API_KEY": "none"}
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for variable, value in VARIABLES.items():
+        monkeypatch.setenv(variable, value)
 
 
 def run(name: str, script: dict[str, Any]) -> tuple[roundel.Result, dict[str, list[str]]]:
@@ -29,13 +31,13 @@ def run(name: str, script: dict[str, Any]) -> tuple[roundel.Result, dict[str, li
         if event.data.get("status") == "completed":
             given.setdefault(str(event.address), []).append(event.data.get("output", ""))
 
-    result = roundel.run(HERE / f"{name}.yaml", "go", script=script, variables=VARIABLES, on_event=note)
+    result = roundel.run(HERE / f"{name}.yaml", "go", script=script, on_event=note)
     return result, given
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(HERE.glob("*.yaml"))])
 def test_files_load_without_errors(name: str) -> None:
-    workflow, report = roundel.check(HERE / f"{name}.yaml", VARIABLES)
+    workflow, report = roundel.check(HERE / f"{name}.yaml")
     assert workflow is not None, report.diagnostics
     assert report.ok
 
@@ -89,15 +91,13 @@ def test_memories(monkeypatch: pytest.MonkeyPatch) -> None:
             return await super().reply(request, say)
 
     monkeypatch.setattr(services, "ScriptedModel", Listening)
-    _, report = roundel.check(HERE / "recollect.yaml", VARIABLES)
+    _, report = roundel.check(HERE / "recollect.yaml")
     found = [(one.code, one.severity, one.line) for one in report.diagnostics]
     without_effect = [("without-effect", "warning", line) for line in (23, 24, 26)]
     assert found == [("unknown-key", "warning", 12), *without_effect]
     for number in (1, 2):
         script = {"Doer": [f"draft {number}"], "Learner": [f"lesson {number}"]}
-        result = roundel.run(
-            HERE / "recollect.yaml", "go", script=script, variables=VARIABLES, store="runs.db"
-        )
+        result = roundel.run(HERE / "recollect.yaml", "go", script=script, store="runs.db")
         assert (result.status, result.output) == ("completed", f"lesson {number}")
     reminded = [request.messages[0].text for request in asked if len(request.messages) > 1]
     assert reminded == [

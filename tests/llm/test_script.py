@@ -12,7 +12,6 @@ import pytest
 import roundel
 from roundel.llm.script import MAX_PIECES, ScriptedModel, load_script, script_from
 from roundel.nodes.services import Request
-from roundel.workflow.diagnostics import Report
 from tests.nodes.conversations import agent, look, run_conversation, wants
 
 
@@ -71,15 +70,11 @@ def test_approval_decisions_have_their_own_script_lines() -> None:
     ("name", "warned"), [("A", False), ("A/look", False), ("*", False), ("B", True), ("B/look", True)]
 )
 def test_unknown_node_name_is_a_warning(name: str, warned: bool) -> None:
-    report = Report()
-    script_from({name: "x"}).check(["A", "C/D"], report)
-    assert bool(report.diagnostics) is warned
+    assert bool(script_from({name: "x"}).check(["A", "C/D"])) is warned
 
 
 def test_node_id_may_contain_a_slash() -> None:
-    report = Report()
-    script_from({"C/D": "x", "C/D/look": "yes"}).check(["C/D"], report)
-    assert not report.diagnostics
+    assert script_from({"C/D": "x", "C/D/look": "yes"}).check(["C/D"]) == []
 
 
 @pytest.mark.parametrize(
@@ -108,10 +103,21 @@ def test_script_file_errors_have_a_location(tmp_path: Path) -> None:
     (found,) = caught.value.diagnostics
     assert (found.code, found.severity, found.line) == ("unknown-key", "error", 3)
     assert "tool_calls" in found.hint
-    file.write_text("A:\n  - text: hello\n    mood: good\n")
-    _, report = load_script(file)
-    (found,) = report.diagnostics
-    assert (found.code, found.severity, found.line) == ("unknown-key", "warning", 3)
+    file.write_text(
+        "A:\n  - text: hello\n    mood: good\n  - content: tea\n"
+        "B:\n  - tokens: {prompt_tokens: 3}\n    tool_calls: [{name: look, args: {}}]\n"
+    )
+    with pytest.raises(roundel.WorkflowError) as caught:
+        load_script(file)
+    assert [(found.severity, found.line, found.hint) for found in caught.value.diagnostics] == [
+        ("error", 3, caught.value.diagnostics[0].hint),
+        ("error", 4, "did you mean 'text'?"),
+        ("error", 6, "did you mean 'input'?"),
+        ("error", 7, "did you mean 'arguments'?"),
+    ]
+    assert caught.value.diagnostics[0].hint.startswith("known keys: at, call, data, delay, error")
+    with pytest.raises(roundel.WorkflowError, match="a reply of 'A' has an unknown key 'mood'"):
+        roundel.run(roundel.Agent("A"), script={"A": {"text": "hello", "mood": "good"}})
 
 
 # Replies that stream.

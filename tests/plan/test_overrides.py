@@ -125,6 +125,9 @@ def test_other_limits_of_a_node_that_is_a_loop() -> None:
     [
         ({"turns": 3}, "there is no limit 'turns'; known limits: rounds, steps"),
         ({"Writer.turns": 3}, "there is no limit 'Writer.turns'"),
+        ({"rouns": 3}, "there is no limit 'rouns'; did you mean 'rounds'?"),
+        ({"max_tokens": 3}, "there is no limit 'max_tokens'; did you mean 'tokens'?"),
+        ({"Writer.calls": 3}, "there is no limit 'Writer.calls'; did you mean 'model_calls'?"),
         ({"Writer": 3}, "there is no limit 'Writer'"),
         ({"Wirter.rounds": 3}, "no loop or node 'Wirter'; did you mean 'Writer'"),
         ({"Nobody.rounds": 3}, "no loop or node 'Nobody'; there are Again, Again.Again, Con, Deep"),

@@ -78,7 +78,7 @@ async def read(place: Path) -> dict[str, Any]:
 async def replayed(place: Path) -> dict[str, str]:
     """Where each run would go another way; here with the libraries at work."""
     store = SqliteStore(place)
-    found = {row.id: str(await replay(store, row.id)) for row in await store.rows()}
+    found = {row.id: str(await replay(store, row.id, warnings=[])) for row in await store.rows()}
     await store.close()
     return found
 

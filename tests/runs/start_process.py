@@ -12,7 +12,10 @@ import roundel
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, NewRun
 
-GRAPH = {"graph": {"start": "A", "end": "A", "nodes": [{"id": "A", "type": "human"}]}}
+GRAPH: dict[str, Any] = {
+    "vars": {"KEY": ""},
+    "graph": {"start": "A", "end": "A", "nodes": [{"id": "A", "type": "human"}]},
+}
 """It waits at once, so that nothing is left to be executed."""
 
 

@@ -127,7 +127,7 @@ def test_a_loop_has_a_reply_for_each_round() -> None:
             {"from": "Reviewer", "to": "Writer", "condition": {"cel": "!text.contains('ok')"}},
             {"from": "Reviewer", "to": "Final", "condition": {"cel": "text.contains('ok')"}},
         ),
-        loops={"Writer": {"rounds": 9}},
+        loops={"Writer": {"max_rounds": 9}},
         end="Final",
     )
     script = {"Writer": ["one", "two", "three"], "Reviewer": ["no", "nearly", "ok"]}
@@ -182,7 +182,7 @@ def test_answers_of_people_have_text_and_data() -> None:
             {"from": "Writer", "to": "Person"},
             {"from": "Person", "to": "Writer", "condition": {"cel": "has(data.again) && data.again"}},
         ),
-        loops={"Writer": {"rounds": 5}},
+        loops={"Writer": {"max_rounds": 5}},
         end="Person",
     )
     answers = {

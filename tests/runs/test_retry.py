@@ -192,7 +192,7 @@ def test_a_crash_between_the_change_and_the_calls_loses_nothing(tmp_path: Path) 
 
     async def story(runs: roundel.Runs) -> None:
         run_id = await failed(runs, workflow("true"), script)
-        assert await forking.revise(runs.store, run_id, limits={"model_calls": 50})
+        assert await forking.revise(runs.store, run_id, limits={"model_calls": 50}, warnings=[])
         row = await runs.row(run_id)
         assert (row.status, row.owner) == ("running", "")
         assert await runs.engine.control(run_id, Resume()) is False

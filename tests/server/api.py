@@ -65,7 +65,10 @@ async def serving(
     opened = open_store(store) if store else InMemoryStore()
     engine = LocalEngine(lambda: opened, policy=chosen.policy)
     try:
-        async with Runs(opened, engine=engine) as runs, contextlib.AsyncExitStack() as stack:
+        async with (
+            Runs(opened, engine=engine, on_warnings=None) as runs,
+            contextlib.AsyncExitStack() as stack,
+        ):
             context = ServerContext(runs, opened.documents(), chosen, clock)
             app = create_app(context)
             await stack.enter_async_context(app.router.lifespan_context(app))

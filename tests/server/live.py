@@ -73,7 +73,7 @@ async def listening(
     """A server in this process with a real socket: its address, its runs and itself."""
     opened = open_store(store)
     chosen = policy or Policy()
-    runs = Runs(opened, engine=LocalEngine(lambda: opened, policy=chosen))
+    runs = Runs(opened, engine=LocalEngine(lambda: opened, policy=chosen), on_warnings=None)
     serving = Serving(runs, ServerSettings(port=0, policy=chosen, **options))
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serving.serve(ready.set_result))

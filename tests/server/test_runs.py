@@ -156,6 +156,40 @@ def test_a_locked_run_is_unlocked_and_forked() -> None:
     played(story)
 
 
+def test_a_variable_that_the_workflow_does_not_have_is_refused() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        text = REVIEW + "\nvars: {TOPIC: tea}\n"
+        run_id = await started(server, author, text, variables={"TOPIC": "milk"})
+        body = {"workflow": {"text": text}, "variables": {"TOPICS": "milk"}}
+        refused = await author.post(RUNS, json={**body, "script": REPLIES})
+        assert refused.status_code == 422
+        [found] = refused.json()["diagnostics"]
+        assert (found["code"], found["hint"]) == ("unknown-variable", "did you mean 'TOPIC'?")
+        [found] = (await sent(author, run_id, "fork", 422, at="Writer[2]", **body))["diagnostics"]
+        assert found["code"] == "unknown-variable"
+
+    played(story)
+
+
+def test_a_limit_that_does_not_exist_is_refused_wherever_it_is_given() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        refused = await author.post(RUNS, json={"workflow": {"text": REVIEW}, "limits": {"max_tokens": 9}})
+        assert refused.status_code == 422
+        assert "there is no limit 'max_tokens'; did you mean 'tokens'?" in refused.json()["detail"]
+        run_id = await started(server, author, limits={"steps": 4})
+        checks = ["cause_understood", "cost_accepted", "workflow_reviewed"]
+        body = await sent(author, run_id, "unlock", 422, reason="more", checks=checks, limits={"calls": 9})
+        assert "did you mean 'model_calls'?" in body["detail"]
+        body = await sent(author, run_id, "fork", 422, at="Writer[2]", limits={"timeout": 9})
+        assert "did you mean 'seconds'?" in body["detail"]
+        row = (await author.get(f"{RUNS}/{run_id}")).json()
+        assert row["status"] == "suspended_locked"
+
+    played(story)
+
+
 def test_a_fork_that_is_to_wait_is_left_alone_until_somebody_resumes_it() -> None:
     async def story(server: Server) -> None:
         author = await server.client("author")

@@ -59,7 +59,7 @@ DURATIONS = [
 def test_a_duration_is_a_number_of_seconds_or_has_a_unit(text: str, seconds: float, tmp_path: Path) -> None:
     file = tmp_path / "flow.yaml"
     file.write_text(HUMAN.replace("TIMEOUT", text), encoding="utf-8")
-    (node,) = roundel.load(file, {"T": "2m"}).graph.nodes
+    (node,) = roundel.load(file, {"T": "2m"} if "${T}" in text else {}).graph.nodes
     assert node.config.timeout == seconds
 
 
@@ -154,3 +154,39 @@ def test_settings_next_to_the_graph_of_a_subgraph_file_apply(tmp_path: Path) -> 
     ]
     result = roundel.run(tmp_path / "outer.yaml")
     assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)
+
+
+def test_an_override_that_no_file_of_the_workflow_knows_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "part.yaml").write_text(
+        "vars: {SIZE: 3}\ngraph: {start: A, nodes: [{id: A, type: literal, config: {content: '${TOPIC}'}}]}"
+    )
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "vars: {LONG: '${SHORT}', SHORT: x}\n"
+        "graph: {start: P, nodes: [{id: P, type: subgraph, config: {type: file, config: {path: part.yaml}}}]}"
+    )
+    # Known in the subgraph alone, used in a placeholder alone, or hidden by another override.
+    for given in ({"SIZE": 4, "TOPIC": "tea"}, {"TOPIC": "tea", "LONG": "y", "SHORT": "z"}):
+        assert roundel.check(file, given)[1].errors == []
+    workflow, report = roundel.check(file, {"TOPIC": "tea", "SIZES": 4, "COLOUR": "red"})
+    assert workflow is None
+    assert [(found.code, found.message, found.hint) for found in report.errors] == [
+        (
+            "unknown-variable",
+            "the workflow has no variable 'COLOUR'",
+            "its variables: LONG, SHORT, SIZE, TOPIC",
+        ),
+        ("unknown-variable", "the workflow has no variable 'SIZES'", "did you mean 'SIZE'?"),
+    ]
+
+
+def test_variables_for_a_workflow_in_which_they_are_replaced_are_an_error() -> None:
+    graph = roundel.Graph("g", start="A").node("A", "literal", content="${TOPIC}")
+    with pytest.raises(roundel.WorkflowError, match="did you mean 'TOPIC'"):
+        roundel.run(graph, variables={"TOPIC": "tea", "TOPICS": "milk"})
+    assert roundel.run(graph, variables={"TOPIC": "tea"}).output == "tea"
+    plan = roundel.prepare(graph, {"TOPIC": "tea"})
+    with pytest.raises(ValueError, match="variables= is for what loads the workflow"):
+        roundel.run(plan, variables={"TOPIC": "milk"})
+    with pytest.raises(ValueError, match="variables= needs a workflow in which they are not replaced yet"):
+        roundel.run(plan.workflow, variables={"TOPIC": "milk"})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.document import Located, locate, read_text
-from roundel.workflow.variables import substitute
+from roundel.workflow.variables import find_names, substitute
 
 
 def tree(text: str) -> Located:
@@ -358,3 +358,13 @@ def test_substitution_matches_the_reference(texts: list[str], chance: random.Ran
 def test_a_tree_without_placeholders_is_returned_itself(value: Any) -> None:
     root = locate(value)
     assert substitute(root, Report(), {"A": 1}) is root
+
+
+def test_the_names_of_a_document_are_those_under_vars_and_in_placeholders() -> None:
+    root = tree("""
+    vars: {A: "${B}", C: 1, K: {secret: true}}
+    all: &all ["${D} and ${E}", {deep: "${F}"}]
+    again: *all
+    escaped: $${G}
+    """)
+    assert find_names(root) == {"A", "B", "C", "D", "E", "F", "K"}

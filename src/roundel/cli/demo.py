@@ -16,6 +16,7 @@ import click
 
 from roundel.cli.execution import is_interactive
 from roundel.cli.next_step import program, suggest_without_store
+from roundel.cli.output import print_warnings
 from roundel.cli.store_access import run_to_end
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.kernel.unlock import CHECKS
@@ -49,7 +50,7 @@ async def _play(out: Console) -> None:
 
     from roundel.cli.prompt import evidence
 
-    async with Runs("memory:") as runs:
+    async with Runs("memory:", on_warnings=print_warnings) as runs:
         out.rule(Text("1  A loop that ends because it is good enough", "bold"))
         out.print("A writer and a critic iterate until the score is 90, at most 8 times.\n")
         view = _DemoView(out)

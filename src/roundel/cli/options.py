@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,8 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import suggest_without_store
 from roundel.cli.output import parse_assignments, print_diagnostics
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.graph import LIMIT_NAMES
+from roundel.workflow.graph import LIMIT_NAMES, RAISABLE_LIMITS
+from roundel.workflow.limits import suggest_limit
 from roundel.workflow.model_profile import MODEL_VARIABLE, ModelChoiceError, choose_model
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ def parse_limits(pairs: Iterable[str]) -> dict[str, float | str]:
         name = key.rpartition(".")[2]
         if not (sign and name):
             raise click.UsageError(f"--limit takes NAME=N or X.NAME=N, not '{pair}'")
-        if name not in LIMIT_NAMES:
-            raise click.UsageError(f"--limit takes {', '.join(LIMIT_NAMES)}, not '{name}'")
+        _check_limit_name(name, LIMIT_NAMES)
         given[key] = _switch(value) if name == "unpriced" else _number(name, value)
     return given
 
@@ -115,11 +115,14 @@ def parse_limits(pairs: Iterable[str]) -> dict[str, float | str]:
 def parse_raised_limits(pairs: Iterable[str]) -> dict[str, float]:
     """`--limit` options of an unlock, which raise the limit that locked the run."""
     given = parse_assignments(pairs, "--limit")
-    known = [name for name in LIMIT_NAMES if name != "unpriced"]
     for name in given:
-        if name not in known:
-            raise click.UsageError(f"--limit takes {', '.join(known)}, not '{name}'")
+        _check_limit_name(name, RAISABLE_LIMITS)
     return {name: _number(name, value) for name, value in given.items()}
+
+
+def _check_limit_name(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise click.UsageError(f"--limit has no '{name}'; {suggest_limit(name, known)}")
 
 
 def _switch(value: str) -> str:

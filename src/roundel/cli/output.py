@@ -117,6 +117,12 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], err: bool = True) -> No
             echo(styled(f"    {found.hint}", dim=True), err=err)
 
 
+def print_warnings(found: Iterable[Diagnostic]) -> None:
+    """Writes the warnings about a workflow or a script. Those of a run are among its events, which are shown
+    as they happen."""
+    print_diagnostics(one for one in found if one.code != "run-warning")
+
+
 def echo(*parts: str | Styled, err: bool = True) -> None:
     """Writes the parts as one line, whatever characters they contain; to standard error unless `err` is
     false."""

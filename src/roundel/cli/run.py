@@ -36,6 +36,7 @@ from roundel.cli.output import (
     echo,
     parse_variables,
     print_diagnostics,
+    print_warnings,
     secret_masking,
     styled,
 )
@@ -114,7 +115,7 @@ def run_command(
         raise click.UsageError("a run that pauses has to be stored; leave out --no-store")
     loaded = load_for_start(file, script_file, limits, pairs, places, model, group=group, allowed=allowed)
     recorder = _recorder(record_file, script_file)
-    runs = Runs() if not_stored else open_runs(place)
+    runs = Runs(on_warnings=print_warnings) if not_stored else open_runs(place)
     message = read_input(text, loaded.plan.workflow, data)
 
     async def work() -> int:
@@ -185,7 +186,8 @@ def load_for_start(
         plan = compile_workflow(workflow)
         # Before anything that may print a text of the file.
         secret_masking.set_secrets(secrets_of(plan))
-        script = _load_script(script_file, plan)
+        # Its warnings are printed when the run starts.
+        script = load_script(script_file)[0] if script_file is not None else None
         return LoadedStart(plan, script, bounds, parse_breakpoints(plan, places))
     except (LimitError, BreakpointError) as error:
         raise click.UsageError(str(error)) from None
@@ -202,15 +204,6 @@ def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...], 
         raise WorkflowError(report.diagnostics)
     print_diagnostics(report.diagnostics)
     return workflow
-
-
-def _load_script(file: str | None, plan: Plan) -> Script | None:
-    if file is None:
-        return None
-    script, report = load_script(file)
-    script.check((node.id for node in plan.sites), report)  # replies for unknown nodes are typing errors
-    print_diagnostics(report.diagnostics)
-    return script
 
 
 def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | None:

@@ -118,7 +118,7 @@ def serve_command(
     if demo and not is_loopback(host):
         raise CannotServe("the demo is for this machine alone: nobody else could sign in; leave out --host")
     interrupts.grace_seconds = shutdown_seconds + REQUEST_SECONDS + GRACE_SECONDS
-    opened = Runs(InMemoryStore()) if demo else open_runs(place)
+    opened = Runs(InMemoryStore(), on_warnings=None) if demo else open_runs(place)
 
     def on_ready(url: str) -> None:
         _announce(url, is_safe=is_loopback(host) or bool(certificate or proxy_headers), demo=demo)
@@ -127,7 +127,7 @@ def serve_command(
         async with opened:
             engine = LocalEngine(lambda: opened.store, policy=policy)
             serving = Serving(
-                Runs(opened.store, engine=engine),
+                Runs(opened.store, engine=engine, on_warnings=None),
                 settings,
                 certificate=certificate,
                 key=key,

@@ -16,7 +16,7 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.next_step import set_current_run, suggest, suggest_for_run, suggest_without_store
-from roundel.cli.output import print_diagnostics
+from roundel.cli.output import print_diagnostics, print_warnings
 from roundel.cli.signals import interrupts
 from roundel.journal.registry import scheme_of, store_url
 from roundel.journal.store import NoRun, StoreError
@@ -60,7 +60,7 @@ def open_runs(place: str | None) -> Runs:
         raise click.UsageError(
             "a store in memory ends with the command; name a file, or use `roundel run --no-store`"
         )
-    runs = Runs(place)
+    runs = Runs(place, on_warnings=print_warnings)
     try:
         runs.store  # noqa: B018 (opened here, so that a wrong location is a usage error)
     except StoreError as error:

@@ -25,6 +25,7 @@ from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 from roundel.plan.overrides import LimitValue
 from roundel.workflow.breakpoints import Breakpoint
+from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.message import Message
 
 
@@ -44,6 +45,9 @@ class Result(Struct, frozen=True):
     error: str | None
     summary: dict[str, Any]
     """The same as in the event `run_finished`."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """The warnings about the workflow and the script, if this process has loaded them, and those of the run
+    itself, whose code is `run-warning`."""
 
     @property
     def completed(self) -> bool:
@@ -51,11 +55,13 @@ class Result(Struct, frozen=True):
 
 
 def make_result(state: Run) -> Result:
-    return result_from_summary(state.run_id, state.summary())
+    return result_from_summary(state.run_id, state.result_summary())
 
 
-def result_from_summary(run_id: str, summary: dict[str, Any]) -> Result:
+def result_from_summary(run_id: str, row_summary: dict[str, Any]) -> Result:
     """A result from the summary in the row of a stored run, without replaying the run."""
+    summary = dict(row_summary)
+    warnings = tuple(map(_run_warning, summary.pop("warnings", ())))
     return Result(
         run_id,
         summary["status"],
@@ -66,7 +72,13 @@ def result_from_summary(run_id: str, summary: dict[str, Any]) -> Result:
         summary["usage"],
         summary.get("error"),
         summary,
+        warnings,
     )
+
+
+def _run_warning(given: dict[str, str]) -> Diagnostic:
+    message = f"{given['address']}: {given['message']}" if given["address"] else given["message"]
+    return Diagnostic(code="run-warning", severity="warning", message=message)
 
 
 class RunSpec(Struct, frozen=True):

@@ -48,18 +48,17 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.llm.script import Script
 from roundel.nodes import TYPES
-from roundel.nodes.loading import Source, check, load
+from roundel.nodes.loading import Source, check, load_plan
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
 from roundel.workflow.breakpoints import Breakpoint
-from roundel.workflow.diagnostics import Diagnostic, WorkflowError, did_you_mean
 from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
 from roundel.workflow.graph import Workflow, with_default_model, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.secrets import SecretMasker
-from roundel.workflow.variables import read_dotenv
+from roundel.workflow.variables import InheritedVariables, read_dotenv
 
 
 def pin(plan: Plan, script: Script | None = None, limits: LimitValues | None = None) -> Pinned:
@@ -133,15 +132,15 @@ def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
 def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) -> Workflow | None:
     """The workflow that the run was started with, loaded once more; None if its file is gone or has become
     unsound. WorkflowError if one was given and is not sound."""
-    allowed = original.access.allowed
+    allowed, variables = original.access.allowed, InheritedVariables(original.variables)
     if source is None:
         if not original.secrets or not original.file:
             return None
-        workflow, report = check(original.file, original.variables, allow_paths=allowed)
+        workflow, report = check(original.file, variables, allow_paths=allowed)
         if workflow is None or not report.ok:
             return None
     else:
-        workflow = load(source, original.variables, allow_paths=allowed)
+        workflow = load_plan(source, variables, allow_paths=allowed).workflow
     limited = with_limits(workflow, _with_whole_numbers(pinned.limits), inherited=True)
     return with_default_model(with_group(limited, original.memory.group_id), original.default_model)
 
@@ -193,12 +192,11 @@ def changed_plan(
     if source is None:
         return compile_workflow(_with_own_limits(decode_pinned(pinned), pinned, limits), pinned.semantics)
     allowed = (*original.access.allowed, *resolve_folders(allow_paths))
-    values = {**original.variables, **(variables or {})}
-    loaded = load(source, values, allow_paths=allowed)
-    for name in variables or ():
-        _check_variable(name, source, loaded, allowed)
-    limited = _with_own_limits(loaded, pinned, limits)
+    values = InheritedVariables(original.variables, variables or {})
+    loaded = load_plan(source, values, allow_paths=allowed)
+    limited = _with_own_limits(loaded.workflow, pinned, limits)
     plan = compile_workflow(with_group(limited, original.memory.group_id), pinned.semantics)
+    plan.warnings = loaded.warnings
     return with_model(plan, original.default_model)
 
 
@@ -211,10 +209,6 @@ def _with_own_limits(workflow: Workflow, pinned: Pinned, limits: LimitValues | N
 
 def _source_with_placeholders(original: Workflow, source: Source | None) -> Source:
     """What to load a run's workflow from with other variables."""
-    if isinstance(source, (Workflow, Plan)):
-        raise ValueError(
-            "variables= needs a workflow in which they are not replaced yet: a file, a mapping or a Graph"
-        )
     if source is not None:
         return source
     if not original.file:
@@ -228,29 +222,6 @@ def _source_with_placeholders(original: Workflow, source: Source | None) -> Sour
             "no variables, because they were replaced when it was loaded; pass the file (--workflow FILE)"
         )
     return original.file
-
-
-def _check_variable(name: str, source: Source, loaded: Workflow, allowed: AllowPaths) -> None:
-    """WorkflowError if a workflow does not use a variable: one that `vars` does not have, and whose value
-    makes no difference."""
-    if name in loaded.vars:
-        return
-    other, report = check(source, {**loaded.variables, name: _OTHER_VALUE}, allow_paths=allowed)
-    if other is None or not report.ok:
-        return
-    if replace(other, **_NO_DEFINITION) != replace(loaded, **_NO_DEFINITION):
-        return
-    known = [known for known in (*loaded.vars, *loaded.variables) if known != name]
-    hint = did_you_mean(name, known) or f"its variables: {', '.join(dict.fromkeys(known)) or 'none'}"
-    message = f"the workflow has no variable '{name}'"
-    found = Diagnostic(
-        code="unknown-variable", severity="error", file=loaded.file, message=message, hint=hint
-    )
-    raise WorkflowError([found])
-
-
-_OTHER_VALUE = "a value that no workflow has: 7f0c1d5e"
-"""Loaded in place of a variable, it shows whether the workflow uses the variable."""
 
 
 def _with_whole_numbers(limits: LimitValues) -> dict[str, LimitValue]:

@@ -385,7 +385,7 @@ class RunJournal:
         # Taken before the await: facts that are added meanwhile belong to the next chunk.
         lines, self._lines = self._lines, []
         chunk = Chunk(len(lines), pack(lines))
-        summary = None if run.status == "running" else run.summary()
+        summary = None if run.status == "running" else run.result_summary()
         # Counted before it is written: if the caller is cancelled while it waits, the write completes
         # all the same, and the fact that the run was stopped follows it. If the chunk cannot be written,
         # the store accepts nothing behind the gap either.

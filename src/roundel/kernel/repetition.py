@@ -72,8 +72,8 @@ def _normal_form(text: str) -> _NormalForm:
         units, numbers = _normal_line(line)
         found += units
         attempts += numbers
-    units = list(dict.fromkeys(found)) if len(found) <= FEW_UNITS else _without_echoes(found)
-    return _NormalForm(tuple(units) or ("".join(text.split()),), tuple(attempts))
+    kept = list(dict.fromkeys(found)) if len(found) <= FEW_UNITS else _without_echoes(found)
+    return _NormalForm(tuple(kept) or ("".join(text.split()),), tuple(attempts))
 
 
 @lru_cache(8192)

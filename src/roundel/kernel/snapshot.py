@@ -225,6 +225,7 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("GuardStats", "node_calls"): dict,
     ("GuardStats", "call_totals"): CallTotals,
     ("GuardStats", "call_forecast"): lambda: None,
+    ("GuardStats", "warnings"): dict,
     ("Failure", "reason"): str,
     ("Activation", "last_outputs"): dict,
     ("Activation", "memories"): dict,

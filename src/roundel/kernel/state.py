@@ -631,6 +631,8 @@ class DebugState:
 
 
 _BEGINNING = stamp(0)
+MAX_WARNINGS = 100
+"""Different warnings that a run remembers. Snapshots store them."""
 
 
 class NodeCalls(Struct, frozen=True):
@@ -683,6 +685,7 @@ class GuardStats:
         "surge_allowance",
         "surge_baseline",
         "unpriced_models",
+        "warnings",
     )
 
     def __init__(self) -> None:
@@ -717,6 +720,8 @@ class GuardStats:
         self.unpriced_models: list[str] = []
         """Models without a known price that no longer lock the run: a person has accepted them, or a
         warning was given."""
+        self.warnings: dict[str, str] = {}
+        """The first warnings of the run, each with the address where it was first given."""
 
 
 class Run:
@@ -872,6 +877,8 @@ class Run:
         # loops.begin_round).
         self.seq = seq = self.seq + 1
         self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data))
+        if event == "warning" and len(self.guard_stats.warnings) < MAX_WARNINGS:
+            self.guard_stats.warnings.setdefault(str(data.get("message", "")), address or "")
 
     def pause_details(self) -> dict[str, str]:
         """Why the run is paused, and where, if a breakpoint or a step paused it."""
@@ -923,3 +930,11 @@ class Run:
         if any(deadlines):
             data["deadline"] = stamp(min(filter(None, deadlines)))
         return data
+
+    def result_summary(self) -> dict[str, Any]:
+        """The summary as the row of the run has it: with its warnings, which are events of their own in the
+        stream of events."""
+        warnings = [
+            {"message": message, "address": address} for message, address in self.guard_stats.warnings.items()
+        ]
+        return {**self.summary(), **({"warnings": warnings} if warnings else {})}

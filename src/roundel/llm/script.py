@@ -2,7 +2,8 @@
 
 A script gives each node its replies in order; the last one repeats. Which reply a call gets depends on
 how often its node has run before, never on which call was faster. A scripted run starts no MCP server
-(decision 13).
+(decision 13). An unknown key of a reply is an error: a reply without the tokens or the delay that were meant
+would rehearse something else.
 
 `ScriptRecorder` writes such a script from a run with real models, so that the run can be repeated
 without them.
@@ -17,7 +18,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -35,7 +36,7 @@ from roundel.nodes.services import (
     ToolResult,
     ToolSpec,
 )
-from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.fields import INVALID, Reader, child, locate_or_report
 from roundel.workflow.message import json_text
@@ -54,6 +55,12 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     input: TokenCount = 0
     output: TokenCount = 0
 
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("input_tokens", "prompt", "prompt_tokens"), "did you mean 'input'?"),
+        **dict.fromkeys(("output_tokens", "completion", "completion_tokens"), "did you mean 'output'?"),
+    }
+
 
 class ScriptedCall(Struct, frozen=True, omit_defaults=True):
     """A tool call that a scripted reply requests."""
@@ -65,6 +72,13 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
     """The result of the call. With it, the tool is not called."""
     error: str = ""
     """The error of the call. With it, the tool is not called."""
+
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("args", "input", "parameters"), "did you mean 'arguments'?"),
+        **dict.fromkeys(("tool", "function"), "did you mean 'name'?"),
+        "output": "did you mean 'result'?",
+    }
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.error and self.result is not None:
@@ -109,6 +123,14 @@ class ScriptLine(Struct, frozen=True, omit_defaults=True):
     call: int = 0
     """The number of the call at that address."""
 
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("content", "reply", "message", "answer", "output"), "did you mean 'text'?"),
+        **dict.fromkeys(("tools", "calls", "tool"), "did you mean 'tool_calls'?"),
+        **dict.fromkeys(("usage", "input_tokens", "output_tokens"), "write `tokens: {input: …, output: …}`"),
+        **dict.fromkeys(("seconds", "wait", "sleep"), "did you mean 'delay'?"),
+    }
+
 
 class Script:
     """The replies of a script by node. `load_script` and `script_from` create it.
@@ -116,9 +138,13 @@ class Script:
     A reply with an address is used for exactly that call. All others are used by the ordinal of the
     call, and the last one repeats."""
 
-    def __init__(self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located]) -> None:
+    def __init__(
+        self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located], report: Report
+    ) -> None:
         self._lines = lines
         self._keys = keys
+        self._report = report
+        """What was found when it was read: warnings alone."""
         self._by_address = {
             (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
         }
@@ -149,7 +175,7 @@ class Script:
             name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
             for name, given in self._lines.items()
         }
-        return Script(lines, self._keys)
+        return Script(lines, self._keys, self._report)
 
     def decision(self, node_id: str, tool: str, ordinal: int, address: str = "") -> ScriptLine | None:
         """The decision of a person about a tool call of an agent; its key is `agent/tool`."""
@@ -159,14 +185,17 @@ class Script:
         lines = self._lines.get(f"{node_id}/{tool}")
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
-    def check(self, node_ids: Iterable[str], report: Report) -> None:
-        """Warns of names that are not those of a node."""
-        known = set(node_ids)
+    def check(self, node_ids: Iterable[str]) -> list[Diagnostic]:
+        """The warnings about a script: those of reading it, and one for each name that is not that of a
+        node."""
+        report, known = Report(self._report.file, self._report.secrets), set(node_ids)
+        report.extend(self._report)
         for name, at in self._keys.items():
             agent = name.rpartition("/")[0]  # `agent/tool` has the decisions about calls of the tool
             if name != EVERY_NODE and name not in known and agent not in known:
                 hint = did_you_mean(name, known)
                 report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
+        return report.diagnostics
 
 
 def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
@@ -194,7 +223,7 @@ def _parse_script(root: Located | None, report: Report) -> tuple[Script, Report]
         report.error("wrong-type", "a script must be a mapping from node ids to replies", root)
     if not report.ok:
         raise WorkflowError(report.diagnostics)
-    return Script(lines, keys), report
+    return Script(lines, keys, report), report
 
 
 def _lines(name: str, at: Located, report: Report) -> tuple[ScriptLine, ...]:

@@ -20,6 +20,7 @@ from roundel.workflow.expression import ExpressionError
 from roundel.workflow.fields import INVALID, Duration, Names, Reader, child, warn_without_effect
 from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.graph import NodeReader
+from roundel.workflow.limits import RETRY_HINTS
 from roundel.workflow.model_profile import check_model, model_fields
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, Tooling
 
@@ -47,6 +48,9 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
     retry_on_exception_types: tuple[str, ...] = ()
     non_retry_exception_types: tuple[str, ...] = ()
     retry_on_error_substrings: tuple[str, ...] = SUBSTRINGS
+
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = RETRY_HINTS
 
     @staticmethod
     def __describe__() -> Description:

@@ -30,6 +30,8 @@ from roundel.workflow.loader import (
     read_workflow_text,
 )
 from roundel.workflow.policy import check_policy
+from roundel.workflow.python_warnings import warn_caller
+from roundel.workflow.variables import given_names
 
 
 @runtime_checkable
@@ -53,11 +55,11 @@ def load(
     policy: Policy = TRUSTED,
 ) -> Workflow:
     """Loads a workflow from a file, a builder, an agent or a mapping; WorkflowError with all errors at
-    once.
+    once. Its warnings are warnings of Python (`RoundelWarning`).
 
     `allow_paths` are folders in which the workflow may name files, beside its own (decision 12). `policy` is
     what a text may use that is data of somebody else; nothing is imported then (decision 34)."""
-    return load_plan(source, variables, allow_paths=allow_paths, policy=policy).workflow
+    return prepare(source, variables, allow_paths=allow_paths, policy=policy).workflow
 
 
 def load_plan(
@@ -68,11 +70,14 @@ def load_plan(
     policy: Policy = TRUSTED,
     model: str = "",
 ) -> Plan:
-    """As `load`, but returns the plan, which contains the analysis of the loops. Use it to run the
-    workflow, so that the plan is not compiled twice."""
+    """As `load`, but returns the plan, which contains the analysis of the loops, and has the warnings
+    instead of giving them to Python. Use it to run the workflow, so that the plan is not compiled twice."""
     plan, report = check_plan(source, variables, allow_paths=allow_paths, policy=policy, model=model)
     if plan is None or not report.ok:
         raise WorkflowError(report.errors)
+    # The text of a plan that was prepared before is not read again, but its warnings are known.
+    before = source.warnings if isinstance(source, Plan) else ()
+    plan.warnings = tuple(dict.fromkeys((*before, *report.diagnostics)))
     return plan
 
 
@@ -177,6 +182,10 @@ def _read_source(
         return examine(source, TYPES, variables, allow_paths, policy)
     if isinstance(source, Mapping):
         return examine_mapping(source, TYPES, None, variables, allow_paths, policy)
+    if isinstance(source, (Plan, Workflow)) and given_names(variables or {}):
+        raise ValueError(
+            "variables= needs a workflow in which they are not replaced yet: a file, a mapping or a Graph"
+        )
     if not isinstance(source, (Plan, Workflow)):
         # A builder is Python code of this process, which has checked its functions already.
         workflow, report = source.build_and_check(variables, allow_paths)
@@ -194,5 +203,7 @@ def prepare(
     allow_paths: AllowPaths = (),
     policy: Policy = TRUSTED,
 ) -> Plan:
-    """Loads and compiles a workflow once, to run it many times."""
-    return compile_workflow(load(source, variables, allow_paths=allow_paths, policy=policy))
+    """Loads and compiles a workflow once, to run it many times. Its warnings are warnings of Python."""
+    plan = load_plan(source, variables, allow_paths=allow_paths, policy=policy)
+    warn_caller(plan.warnings)
+    return plan

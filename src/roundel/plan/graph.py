@@ -24,6 +24,7 @@ from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.condition import ConditionTest, compile_condition
 from roundel.workflow.context import Context, ContextPolicy
+from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.functions import FunctionKind, get_builtin
 from roundel.workflow.graph import (
     DEFAULT_MAX_ROUNDS,
@@ -234,12 +235,19 @@ class Plan(Struct, eq=False):
     """The version of the rules that it follows."""
     draft: bool = False
     """It was compiled from a file with errors (workflow/graph_reader.py): it can be drawn, never run."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """The warnings about the workflow, if this process has loaded it for a run (nodes/loading.py)."""
     _encoded: str = ""
     """The cached encoding of the workflow that is stored with each run (hosts/stored_run.py)."""
 
     @property
     def breaker(self) -> Breaker:
         return self.graph.breaker
+
+    @property
+    def node_ids(self) -> set[str]:
+        """The ids of all nodes of the workflow."""
+        return {node.id for node in self.sites}
 
 
 def compile_workflow(workflow: Workflow, semantics: int = SEMANTICS) -> Plan:

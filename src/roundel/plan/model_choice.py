@@ -38,7 +38,9 @@ def with_model(plan: Plan, model: str) -> Plan:
     """The plan with a model for the agents that name none; the same plan if there are none, or no model."""
     if not model or not nodes_without_model(plan):
         return plan
-    return compile_workflow(with_default_model(plan.workflow, model), plan.semantics)
+    made = compile_workflow(with_default_model(plan.workflow, model), plan.semantics)
+    made.warnings = plan.warnings
+    return made
 
 
 def missing_model(found: Sequence[Node], severity: Severity, code: str) -> Diagnostic:

@@ -15,7 +15,7 @@ The names of loops are those of the survey (loops.py), which is why this belongs
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from roundel.plan.loops import survey
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.graph import LIMIT_NAMES, GraphDefinition, Limits, LoopSettings, Node, Workflow
+from roundel.workflow.limits import suggest_limit
 from roundel.workflow.node_type import NodeType
 
 LimitValue = float | str
@@ -41,6 +42,12 @@ class LimitError(ValueError):
     """A limit does not exist, or has an invalid value."""
 
 
+def check_limit_name(key: str, name: str, known: Sequence[str] = LIMIT_NAMES) -> None:
+    """LimitError if there is no such limit. `key` is the name as it was given, maybe with a loop or node."""
+    if name not in known:
+        raise LimitError(f"there is no limit '{key}'; {suggest_limit(name, known)}")
+
+
 def with_limits(workflow: Workflow, limits: LimitValues, *, inherited: bool = False) -> Workflow:
     """Returns the workflow with limits that replace its own; LimitError.
 
@@ -53,9 +60,7 @@ def with_limits(workflow: Workflow, limits: LimitValues, *, inherited: bool = Fa
     of_graph: dict[str, LimitValue] = {}
     for key, value in limits.items():
         part, _, name = key.rpartition(".")
-        if name not in LIMIT_NAMES:
-            known = f"known limits: {', '.join(LIMIT_NAMES)}, each also for one loop or node, as X.NAME"
-            raise LimitError(f"there is no limit '{key}'; {known}")
+        check_limit_name(key, name)
         if isinstance(value, float) and not math.isfinite(value):
             raise LimitError(f"the limit '{key}' has to be a number, not {value}")
         (of_parts.setdefault(part, {}) if part else of_graph)[name] = value

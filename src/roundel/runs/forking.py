@@ -86,6 +86,7 @@ from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.overrides import LimitValues
 from roundel.workflow.breakpoints import Breakpoint
+from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
@@ -519,18 +520,21 @@ async def fork(
     message: str | None = None,
     script: Script | None = None,
     allow_paths: AllowPaths = (),
+    warnings: list[Diagnostic],
 ) -> str:
     """Creates a new run from a point of an old one and returns its id. No process executes it yet;
     `resume` does.
 
     `at` is an address: the new run begins where the old one reached it, before the node there ran.
     Without `at` it begins where the old one is now; if that has failed, what failed runs again.
-    `message` replaces the input of the call there."""
+    `message` replaces the input of the call there. `warnings` gets those about the workflow and the
+    script."""
     pinned, entries = await current_history(store, run_id)
     entries = _without_stop(entries)
     before = pinned_plan(pinned)
     given = workflow is not None or bool(limits) or bool(variables)
     plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
+    warnings += _warnings(plan, script)
     changed = given and not is_same_definition(pinned, plan.workflow)
     made = new_run_id()
     state, new_entries = _replay_until(before, entries, plan, made, at, changed)
@@ -579,13 +583,16 @@ async def replay(
     limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    *,
+    warnings: list[Diagnostic],
 ) -> Difference | None:
     """Plays a run again on another workflow, or with other limits or variables. Returns where it would
-    first have differed; None if it would not have."""
+    first have differed; None if it would not have. `warnings` gets those about the workflow."""
     pinned, entries = await current_history(store, run_id)
 
     def play() -> Difference | None:
         now = changed_plan(pinned, workflow, limits, variables, allow_paths)
+        warnings.extend(now.warnings)
         rerun = Rerun(pinned_plan(pinned), entries, now)
         rerun.play()
         return rerun.difference
@@ -603,9 +610,11 @@ async def revise(
     variables: Mapping[str, Any] | None = None,
     script: Script | None = None,
     allow_paths: AllowPaths = (),
+    warnings: list[Diagnostic],
 ) -> bool:
     """Gives a failed run another workflow, other limits, variables or replies, and puts in flight what
-    failed; `resume` executes it. Returns False, and changes nothing, if nothing is different.
+    failed; `resume` executes it. Returns False, and changes nothing, if nothing is different. `warnings` gets
+    those about the workflow and the script.
 
     StoreError if the run has not failed, or if what it has done does not fit the new workflow: everything
     that finished has to be of use, with the same input."""
@@ -618,6 +627,7 @@ async def revise(
                 f"run {run_id} has not failed, so it cannot be retried; it is {opened.state.status}"
             )
         plan = changed_plan(pinned, workflow, limits, variables, allow_paths)
+        warnings += _warnings(plan, script)
         if script is None and is_same_definition(pinned, plan.workflow):
             return False
         new_pinned = _pinned(pinned, plan, limits, script)
@@ -643,6 +653,10 @@ async def revise(
         return True
     finally:
         await journal.close()
+
+
+def _warnings(plan: Plan, script: Script | None) -> list[Diagnostic]:
+    return [*plan.warnings, *(script.check(plan.node_ids) if script is not None else ())]
 
 
 def _events_of(plan: Plan, entries: list[Entry]) -> list[Event]:

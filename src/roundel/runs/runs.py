@@ -10,7 +10,7 @@ comparing, pruning.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -41,11 +41,11 @@ from roundel.journal.store import RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
 from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
-from roundel.nodes.loading import Source, load
+from roundel.nodes.loading import Source, load_plan
 from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.model_choice import with_model
-from roundel.plan.overrides import LimitValues, with_limits
+from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
@@ -54,15 +54,20 @@ from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
+from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
-from roundel.workflow.graph import with_group
+from roundel.workflow.graph import RAISABLE_LIMITS, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import choose_model
+from roundel.workflow.python_warnings import warn_caller
 
 Rows = list[RunRow]
 Events = list[Event]
 Questions = list[Question]
 ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
+WarningHandler = Callable[[Sequence[Diagnostic]], object]
+MAX_WARNED_RUNS = 1000
+"""Runs whose warnings about the workflow are remembered for their results."""
 
 
 class Runs:
@@ -71,10 +76,22 @@ class Runs:
     `async with Runs() as runs:` stops the runs that are still executed here and closes the store at the
     end; an engine and a store that the caller passed stay as they are. Without an engine, a local one
     executes runs. A run is named by its id, by a prefix of the id that fits no other run, or as `last`.
-    StoreError if an operation fails."""
+    StoreError if an operation fails.
 
-    def __init__(self, store: StoreLocation = None, *, engine: Engine | None = None) -> None:
+    `on_warnings` gets the warnings of each call: about a workflow and a script when they are loaded, and of
+    the run itself with its result. By default they are warnings of Python (`RoundelWarning`)."""
+
+    def __init__(
+        self,
+        store: StoreLocation = None,
+        *,
+        engine: Engine | None = None,
+        on_warnings: WarningHandler | None = warn_caller,
+    ) -> None:
         self._place = store
+        self._on_warnings = on_warnings
+        self._warnings: dict[str, tuple[Diagnostic, ...]] = {}
+        """The warnings about the workflow and the script of runs, by run."""
         self._given_engine = engine
         self._local: LocalEngine | None = None
 
@@ -143,6 +160,10 @@ class Runs:
         # run with another workflow applies them again.
         given = _load_plan(workflow, variables, limits, group, allow_paths)
         plan = with_model(given, choose_model(model))
+        replies = read_script(script)
+        about_script = replies.check(plan.node_ids) if replies is not None else []
+        # Those of a plan that was prepared before have been given by `prepare`.
+        self._warn([*(() if isinstance(workflow, Plan) else plan.warnings), *about_script])
         messages = (input if isinstance(input, Message) else Message(input),)
         added = parse_breakpoints(plan, breakpoints)
         if not stored and (paused or added or plan.breakpoints):
@@ -153,7 +174,7 @@ class Runs:
         new = RunSpec(
             plan,
             messages,
-            read_script(script),
+            replies,
             dict(limits or {}),
             stored,
             breakpoints=added,
@@ -161,20 +182,40 @@ class Runs:
             started_by=started_by,
         )
         if not idempotency_key:
-            return await self.engine.start(new, attach)
+            return self._remember(await self.engine.start(new, attach), [*plan.warnings, *about_script])
         if not stored:
             raise ValueError("idempotency_key= requires a stored run")
         # The variables, too: those that are secrets are not part of what is pinned.
-        replies = new.script.text if new.script is not None else None
+        text = replies.text if replies is not None else None
         options = (limits, variables, group, [str(one) for one in added], paused, *filter(None, [model]))
         # The workflow as it was given: a server that was restarted with another `$ROUNDEL_MODEL` has to
         # recognise the repeated request.
-        key = StartKey(idempotency_key, started_by, (pin(given).workflow, messages, replies, options))
-        return await start_once(
+        key = StartKey(idempotency_key, started_by, (pin(given).workflow, messages, text, options))
+        run_id = await start_once(
             self.store,
             key,
             lambda run_id: self.engine.start(msgspec.structs.replace(new, run_id=run_id), attach),
         )
+        return self._remember(run_id, [*plan.warnings, *about_script])
+
+    def _warn(self, found: Sequence[Diagnostic]) -> None:
+        if found and self._on_warnings is not None:
+            self._on_warnings(found)
+
+    def _remember(self, run_id: str, found: Sequence[Diagnostic]) -> str:
+        """Keeps the warnings of a run for its results."""
+        if found:
+            self._warnings.pop(run_id, None)
+            self._warnings[run_id] = tuple(dict.fromkeys(found))
+            if len(self._warnings) > MAX_WARNED_RUNS:
+                del self._warnings[next(iter(self._warnings))]
+        return run_id
+
+    def _with_warnings(self, result: Result) -> Result:
+        """The result with the warnings about the workflow; those of the run itself are given now."""
+        self._warn(result.warnings)
+        about_workflow = self._warnings.get(result.run_id, ())
+        return msgspec.structs.replace(result, warnings=(*about_workflow, *result.warnings))
 
     async def resume(
         self,
@@ -252,6 +293,7 @@ class Runs:
         run_id = await self.find(run_id)
         request: RunRequest = RetryRun()
         if workflow is not None or limits or variables or script is not None:
+            found: list[Diagnostic] = []
             revised = await forking.revise(
                 self.store,
                 run_id,
@@ -260,7 +302,10 @@ class Runs:
                 variables=variables,
                 script=read_script(script),
                 allow_paths=allow_paths,
+                warnings=found,
             )
+            self._warn(found)
+            self._remember(run_id, found)
             if revised and (await self.store.row(run_id)).status == "completed":
                 await self._show_finished(run_id, attach)
                 return run_id
@@ -280,12 +325,12 @@ class Runs:
 
     async def result(self, run_id: str) -> Result:
         """Waits until a run is idle, whichever process executes it."""
-        return await self.engine.result(await self._known(run_id))
+        return self._with_warnings(await self.engine.result(await self._known(run_id)))
 
     async def wait(self, run_id: str) -> Result:
         """Like `result`, for a run that was started or resumed here: a caller that is cancelled stops
         the run."""
-        return await self.engine.wait(run_id)
+        return self._with_warnings(await self.engine.wait(run_id))
 
     # Controlling.
 
@@ -353,7 +398,9 @@ class Runs:
         execute: Attach | None = None,
     ) -> None:
         """Unlocks a run; `checks` names the self-checks that were made. `resume` continues the run; with
-        `execute` this process does so at once."""
+        `execute` this process does so at once. LimitError if `limits` has a name that is no limit."""
+        for name in limits or ():
+            check_limit_name(name, name, RAISABLE_LIMITS)
         request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
         await self.engine.control(await self.find(run_id), request, execute=execute)
 
@@ -581,8 +628,8 @@ class Runs:
         `workflow` replaces the run's own. For one that was built in Python it may be the same, also
         with other code; `resume` needs it again. `variables` are set in `workflow`, or in the file that
         the run was started from."""
-        replies = read_script(script)
-        return await forking.fork(
+        replies, found = read_script(script), list[Diagnostic]()
+        made = await forking.fork(
             self.store,
             await self.find(run_id),
             at,
@@ -592,7 +639,10 @@ class Runs:
             message=message,
             script=replies,
             allow_paths=allow_paths,
+            warnings=found,
         )
+        self._warn(found)
+        return self._remember(made, found)
 
     async def replay(
         self,
@@ -606,7 +656,12 @@ class Runs:
         """Plays a run again on another workflow, or with other limits or variables, without calling a
         model or a function. Returns where it would first have differed; None if it would not have."""
         run_id = await self.find(run_id)
-        return await forking.replay(self.store, run_id, workflow, limits, variables, allow_paths)
+        found: list[Diagnostic] = []
+        difference = await forking.replay(
+            self.store, run_id, workflow, limits, variables, allow_paths, warnings=found
+        )
+        self._warn(found)
+        return difference
 
     async def prune(self, *run_ids: str, keep: str) -> None:
         """Deletes runs that are over, except for the rounds that `keep` names, and returns the space to
@@ -640,13 +695,20 @@ def _load_plan(
     group: str | None,
     allow_paths: AllowPaths,
 ) -> Plan:
-    """The plan of a workflow, with the limits and the memory group of this run. A plan that is prepared
-    already is compiled again only if one of them is given."""
+    """The plan of a workflow, with the limits and the memory group of this run."""
     if isinstance(workflow, Plan):
-        if allow_paths:
-            raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
-        if not limits and group is None:
-            return workflow
-        return compile_workflow(with_group(with_limits(workflow.workflow, limits or {}), group))
-    loaded = load(workflow, variables, allow_paths=allow_paths)
-    return compile_workflow(with_group(with_limits(loaded, limits or {}), group))
+        if allow_paths or variables:
+            what = "allow_paths=" if allow_paths else "variables="
+            raise ValueError(f"{what} is for what loads the workflow: give it to prepare()")
+        return _changed(workflow, limits, group)
+    loaded = load_plan(workflow, variables, allow_paths=allow_paths)
+    return _changed(loaded, limits, group)
+
+
+def _changed(plan: Plan, limits: LimitValues | None, group: str | None) -> Plan:
+    """The plan with other limits and another memory group; the same plan if neither is given."""
+    if not limits and group is None:
+        return plan
+    made = compile_workflow(with_group(with_limits(plan.workflow, limits or {}), group))
+    made.warnings = plan.warnings
+    return made

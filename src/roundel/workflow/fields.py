@@ -22,6 +22,8 @@ is a valid value of many keys, and not an exception, which would end the walk.
 
 Unknown keys are warnings, since a file may be written for a later version. A key that misspells a known
 one is an error: ignoring it would leave the key that was meant at its default, without a visible reason.
+Under `limits`, `loops`, `breaker` and `retry`, all unknown keys are errors (`__strict__`): a limit that is
+ignored is no limit, and nobody notices until the bill arrives.
 """
 
 from __future__ import annotations
@@ -161,8 +163,8 @@ class Reader:
             name = spellings.get(key)
             if name is None:
                 hint = hints.get(key, "")
+                # The struct is made all the same: without it, what refers to it would be reported, too.
                 misspelt.add(self.report_unknown_key(at, key, spellings, what, hint, is_strict=is_strict))
-                sound = sound and not is_strict
                 continue
             result = self._read_field(item, known[name], key, what)
             sound = sound and result is not INVALID

@@ -44,7 +44,7 @@ from roundel.workflow.fields import (
     warn_without_effect,
 )
 from roundel.workflow.functions import FunctionFinder, FunctionKind, ModuleError
-from roundel.workflow.limits import Breaker
+from roundel.workflow.limits import LIMIT_HINTS, LOOP_HINTS, RETRY_HINTS, Breaker
 from roundel.workflow.memory_config import BUILTIN_MEMORIES, MemoryDeclaration, MemorySettings
 from roundel.workflow.model_profile import DEFAULT_PROFILE, Profile
 from roundel.workflow.node_type import NodeType, NodeTypes
@@ -96,7 +96,8 @@ BUDGET_NAMES = (
     *("steps", "model_calls", "tool_calls", "tokens", "input_tokens", "output_tokens", "tokens_per_call"),
     *("cost_usd", "seconds"),
 )
-LIMIT_NAMES = ("rounds", *BUDGET_NAMES, "unpriced")
+RAISABLE_LIMITS = ("rounds", *BUDGET_NAMES)
+LIMIT_NAMES = (*RAISABLE_LIMITS, "unpriced")
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
@@ -121,6 +122,9 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds | None = None
     unpriced: Literal["lock", "allow"] | None = None
+
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = LIMIT_HINTS
 
     @staticmethod
     def __describe__() -> Description:
@@ -241,6 +245,15 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     min_wait_seconds: Annotated[float, Meta(ge=0)] = 1
     max_wait_seconds: Annotated[float, Meta(ge=0)] = 6
 
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **RETRY_HINTS,
+        **dict.fromkeys(
+            ("enabled", "retry_on_status_codes", "retry_on_error_substrings"),
+            "this belongs to `retry` in the `config` of an agent",
+        ),
+    }
+
     @staticmethod
     def __describe__() -> Description:
         return Description(
@@ -284,6 +297,12 @@ class LoopSettings(Struct, frozen=True, omit_defaults=True):
     max_rounds: Positive | None = None
     limits: Limits | None = None
     breaker: Breaker | None = None
+
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **{name: f"write `limits: {{{name}: …}}`" for name in LIMIT_NAMES},
+        **LOOP_HINTS,
+    }
 
     @staticmethod
     def __describe__() -> Description:

@@ -1,4 +1,5 @@
-"""Settings of the breaker, exact sums of money, and the rule for calls whose price is not known.
+"""Settings of the breaker, exact sums of money, the rule for calls whose price is not known, and the names
+that people give to limits by mistake.
 
 The breaker locks a run that makes no progress, costs far more than its forecast, or takes too long. This
 module has its settings only; kernel/breaker.py and kernel/budget.py apply them.
@@ -10,12 +11,13 @@ of the cheapest models costs some ten thousand picodollars, so rounding does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
 from roundel.workflow.description import Description, Field, Short
+from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 
@@ -55,6 +57,42 @@ def refuses_unpriced(levels: Iterable[tuple[T, bool, str | None]]) -> T | None:
         if unpriced == "allow":
             undecided = None
     return undecided
+
+
+def _hints(meant: Mapping[str, str]) -> dict[str, str]:
+    """A hint for each wrong name; `meant` has the wrong names for each right one, as words."""
+    return {wrong: f"did you mean '{name}'?" for name, words in meant.items() for wrong in words.split()}
+
+
+# Names that other programs have for the same, or that people guess. `did_you_mean` would not find them, or
+# find another one: `calls` is more like `tool_calls`.
+_ROUNDS = "iterations max_iterations max_iter loops max_loops"
+LIMIT_HINTS = _hints(
+    {
+        "tokens": "max_tokens total_tokens token_limit token_budget",
+        "input_tokens": "max_input_tokens prompt_tokens max_prompt_tokens",
+        "output_tokens": "max_output_tokens completion_tokens max_completion_tokens",
+        "cost_usd": "cost max_cost max_cost_usd budget max_budget budget_usd usd dollars",
+        "model_calls": "calls max_calls max_model_calls llm_calls requests max_requests",
+        "tool_calls": "max_tool_calls tools",
+        "seconds": "timeout time time_limit max_time max_seconds timeout_seconds duration",
+        "rounds": f"max_rounds {_ROUNDS}",
+        "steps": "max_steps recursion_limit",
+    }
+)
+LOOP_HINTS = _hints({"max_rounds": f"rounds {_ROUNDS}"})
+RETRY_HINTS = _hints(
+    {
+        "max_attempts": "attempts retries max_retries tries max_tries times count",
+        "min_wait_seconds": "wait wait_seconds min_wait delay backoff initial_delay",
+        "max_wait_seconds": "max_wait max_delay max_backoff",
+    }
+)
+
+
+def suggest_limit(name: str, known: Sequence[str]) -> str:
+    """What a person who named a limit that does not exist may have meant; else the limits that there are."""
+    return LIMIT_HINTS.get(name) or did_you_mean(name, known) or f"known limits: {', '.join(known)}"
 
 
 DEFAULT_TIME_LIMIT = 600.0
@@ -146,6 +184,16 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     """Whether to trip when the run has worked for too long. Waiting for people does not count."""
     seconds: Annotated[float, Meta(gt=0)] | None = None
     """The time that is allowed; None is ten minutes, plus what the timers of the workflow take."""
+
+    __strict__: ClassVar[bool] = True
+    __hints__: ClassVar[dict[str, str]] = {
+        **_hints({"seconds": "timeout_seconds time time_limit max_time max_seconds duration"}),
+        **_hints({"enabled": "on off disabled active"}),
+        **dict.fromkeys(
+            ("tokens", "max_tokens", "cost", "cost_usd", "budget", "rounds", "max_rounds", "calls"),
+            "the breaker has no such setting; write it under `limits`",
+        ),
+    }
 
     @staticmethod
     def __describe__() -> Description:

@@ -59,7 +59,7 @@ from roundel.workflow.node_type import NodeTypes
 from roundel.workflow.policy import RefusalLocator, find_refusals
 from roundel.workflow.secret_finder import SecretFinder, mask_graph
 from roundel.workflow.tool_source import ToolSource
-from roundel.workflow.variables import read_dotenv, substitute
+from roundel.workflow.variables import find_names, given_names, read_dotenv, substitute
 
 MAX_FILE_DEPTH: Final = 32
 MAX_FILES: Final = 1000
@@ -341,6 +341,8 @@ class WorkflowReader(GraphReader):
         """The folder of the main file; `folder` is that of the file that this reader reads."""
         self.variables = variables
         """The overrides (`--var`, `variables=`). They apply to the files of subgraphs too."""
+        self.variable_names: set[str] = set()
+        """The variables that this file and those of its subgraphs have, if there are overrides."""
         self.file_chain: tuple[Path, ...] = ()
         """The files from the main one to this one, to detect a file that uses itself."""
         self.files: list[Path] = []
@@ -367,6 +369,7 @@ class WorkflowReader(GraphReader):
         graph = self._read_root_graph(root)
         # Only now are all names collected, those of subgraph files too, and all secrets found.
         self.secrets.check_names(self.names, self.report)
+        self._check_overrides()
         # `read_graph` leaves exactly one draft, that of the whole graph; none if there is no mapping to
         # read.
         for drafted in self.drafts[-1:]:
@@ -376,6 +379,14 @@ class WorkflowReader(GraphReader):
         if settings is INVALID or graph is INVALID:
             return None
         return self.draft
+
+    def _check_overrides(self) -> None:
+        """Reports overrides of variables that the workflow does not have. Not while it has other errors: a
+        file that could not be read may have them."""
+        for name in sorted(given_names(self.variables) - self.variable_names) if self.report.ok else ():
+            known = ", ".join(sorted(self.variable_names)) or "none"
+            hint = did_you_mean(name, self.variable_names) or f"its variables: {known}"
+            self.report.error("unknown-variable", f"the workflow has no variable '{name}'", None, hint)
 
     def _report_refusals(self, workflow: Workflow) -> None:
         """Reports everything that the policy does not allow, at its place. The graph is the one before
@@ -460,6 +471,8 @@ class WorkflowReader(GraphReader):
         # In a subgraph file, `self.vars` are the variables of the file that uses it. They come after the
         # file's own `vars` and before the environment.
         inherited = {**environment, **self.vars}
+        if self.variables:
+            self.variable_names |= find_names(at)
         remedy = "" if trusted else _NO_VARIABLE
         resolved = substitute(at, self.report, self.variables, inherited, dotenv, self.secrets, remedy)
         for name, value in (*self.variables.items(), *dotenv.items()):
@@ -555,6 +568,7 @@ class WorkflowReader(GraphReader):
             other.files, other.models, other.tools = self.files, self.models, self.tools
             other.texts, other.access, other.names = self.texts, self.access, self.names
             other.drafts, other.documents = self.drafts, self.documents
+            other.variable_names = self.variable_names
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

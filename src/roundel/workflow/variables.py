@@ -13,6 +13,8 @@ most of a document is not copied.
 Everything is bounded, since a few lines can describe gigabytes: `a: "${b}${b}"`, `b: "${c}${c}"`, and so
 on. The bounds count characters that would be added before they are added.
 
+An override that no document of the workflow knows is an error (`find_names`): it would change nothing.
+
 A variable of `vars` may be marked as secret: `{value: x, secret: true}`. Without a `value` it is looked
 up outside, as if it were not in `vars`.
 """
@@ -93,6 +95,36 @@ _MAX_CHAIN_LENGTH: Final = 32
 """How many variables may refer to each other in a row; looking them up recurses."""
 _MAX_SUGGESTIONS: Final = 20
 """How many unknown names get a suggestion. Each is compared with all variables of the environment."""
+
+
+class InheritedVariables(dict[str, Any]):
+    """The variables of an earlier run, and those that were given in addition. A workflow need not have the
+    former: it may have changed since."""
+
+    def __init__(self, inherited: Mapping[str, Any], given: Mapping[str, Any] = _EMPTY) -> None:
+        super().__init__({**inherited, **given})
+        self.given = frozenset(given)
+
+
+def given_names(variables: Mapping[str, Any]) -> frozenset[str]:
+    """The variables that a workflow must have: all of them, except for inherited ones."""
+    return variables.given if isinstance(variables, InheritedVariables) else frozenset(variables)
+
+
+def find_names(root: Located) -> set[str]:
+    """The variables of a document: those under `vars`, and those that a placeholder uses, whether or not
+    another value hides the placeholder."""
+    own = root.value.get("vars") if isinstance(root.value, dict) else None
+    names = set(own.value) if own is not None and isinstance(own.value, dict) else set()
+    pending, seen = [root], set()
+    while pending:
+        value = pending.pop().value
+        if isinstance(value, str):
+            names.update(found["name"] for found in _PLACEHOLDER.finditer(value) if not found["escape"])
+        elif isinstance(value, (dict, list)) and id(value) not in seen:  # an alias occurs in several places
+            seen.add(id(value))
+            pending += value.values() if isinstance(value, dict) else value
+    return names
 
 
 def substitute(
