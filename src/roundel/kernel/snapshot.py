@@ -230,6 +230,7 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("Execution", "context"): lambda: None,
     ("Execution", "given"): tuple,
     ("GraphInstance", "input"): tuple,
+    ("Run", "inherited"): dict,
     ("Run", "memories"): dict,
     ("roundel.kernel.commands:Call", "context"): lambda: None,
     ("roundel.kernel.commands:Call", "carried"): lambda: None,
