@@ -88,6 +88,8 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Reopened`       |                           | the run has not started, or is over                    |
 | `Resumed`        |                           | the run is not paused                                  |
 | `Retried`        |                           | the run has not failed                                 |
+| `CallRetried`    | repeats any of these      | nothing is in flight at that address                   |
+| `Inherited`      |                           | the run has not started, or is over                    |
 | `Unlocked`       |                           | the run is not locked, or the unlock is refused        |
 | `Stepped`        |                           | the run is not paused, or nothing is ready             |
 | `BreakpointsChanged` |                       | the run has not started, or is over                    |

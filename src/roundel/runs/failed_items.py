@@ -29,6 +29,7 @@ from roundel.hosts.stored_run import (
     is_same_definition,
     new_run_id,
     pinned_plan,
+    plan_to_resume,
 )
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.facts import CallResult, EdgesEvaluated, Inherited, InheritedResult
@@ -96,6 +97,14 @@ async def fork_failed_items(
     if results and not state.over:
         append_fact(state, rerun.entries, Inherited(results, rerun.entries[-1].fact.time))
     new_pinned = pin_changes(pinned, plan if given else None, limits, script)
+    # Fails if something is missing here that the new run needs: otherwise it would stay behind, unexecuted.
+    needed = plan_to_resume(new_pinned, workflow).workflow.functions
+    missing = [name for name, code in needed.items() if code is None]
+    if missing:
+        raise StoreError(
+            f"the function '{missing[0]}' was given in Python, and its code is not stored with the run; "
+            "retry the items in Python with the same workflow: runs.retry(run, failed_items=True, workflow=…)"
+        )
     await create_fork(store, run_id, failures[0].address, plan, new_pinned, state, rerun.entries)
     return made
 
