@@ -19,6 +19,7 @@ from roundel.cli import INVALID
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
+    RunAddress,
     WorkflowPath,
     breakpoint_option,
     data_option,
@@ -300,7 +301,11 @@ def change_options(
 @click.command("fork")
 @run_argument
 @click.option(
-    "--at", default="", metavar="ADDRESS", help="Where the new run begins; by default, where the run is now."
+    "--at",
+    default="",
+    type=RunAddress(),
+    metavar="ADDRESS",
+    help="Where the new run begins; by default, where the run is now.",
 )
 @click.option("--message", metavar="TEXT", help="Replace the last message at that point.")
 @change_options(OTHER_WORKFLOW)

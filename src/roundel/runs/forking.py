@@ -662,7 +662,8 @@ async def fork(
     if message is not None:
         # Masked by the secrets of both workflows: the message may quote one of the old run.
         new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), new_message, _now(new_entries))
+        # At the time of the last fact: the fork does not work before it is resumed.
+        edited = Edited(_call_at(state, at), new_message, new_entries[-1].fact.time)
         try:
             append_fact(state, new_entries, edited)
         except IllegalFact:

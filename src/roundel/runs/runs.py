@@ -52,7 +52,7 @@ from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
-from roundel.runs.rounds import LoopRounds, loop_rounds
+from roundel.runs.rounds import LoopRounds, RoundTally, count_events
 from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.document import AllowPaths
@@ -560,7 +560,9 @@ class Runs:
     async def rounds(self, run_id: str) -> Sequence[LoopRounds]:
         """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
         run_id = await self.find(run_id)
-        return loop_rounds(await read_events(self.store, run_id), await self._speakers(run_id))
+        tally = RoundTally(await self._speakers(run_id))
+        await count_events(self.store, run_id, tally)
+        return tally.loops()
 
     async def script(self, run_id: str) -> str:
         """What models, tools and people answered in a run, as the text of a script file, with which a run of
