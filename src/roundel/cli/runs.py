@@ -117,7 +117,7 @@ def _rounds(row: RunRow) -> int | None:
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
 
 
-SHORT_ID = 6
+SHORT_ID = 5
 """Characters of the id of the run that a fork comes from: enough to name it, and it fits beside the rest."""
 
 
@@ -136,7 +136,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
     table.add_column("owner", overflow="ellipsis", no_wrap=True)
     has_forks = any(row.parent for row in rows)
     if has_forks:
-        table.add_column("parent", no_wrap=True)
+        table.add_column("from", no_wrap=True)
     for row in rows:
         rounds, owner = _rounds(row), row.owner
         # A run that is running without an owner has lost its process; `roundel resume` continues it.
