@@ -257,3 +257,32 @@ def test_a_class_of_its_own_may_have_attributes_that_are_no_settings() -> None:
     assert Review("Ann").editor == "Ann"
     with pytest.raises(AttributeError, match="'limits' of a Graph cannot be set"):
         Review("Ann").limits = {"tokens": 1}
+
+
+def test_check_reports_agents_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROUNDEL_MODEL", raising=False)
+    graph = roundel.Graph(start="A", end="A").node("A", "agent")
+    _, report = roundel.check(graph)
+    assert [(one.severity, one.code) for one in report.diagnostics] == [("warning", "no-model")]
+    assert roundel.check(graph, model="openai:gpt-4o")[1].diagnostics == []
+    monkeypatch.setenv("ROUNDEL_MODEL", "openai:gpt-4o")
+    assert roundel.check(graph)[1].diagnostics == []
+
+
+def test_check_does_not_make_middleware() -> None:
+    made = []
+
+    @roundel.middleware("careful")
+    class Careful(roundel.Middleware):
+        def __init__(self, level: int) -> None:
+            made.append(level)
+
+    nodes = [{"id": "A", "type": "passthrough"}]
+    graph = {"nodes": nodes, "start": "A", "end": "A"}
+    source = {"graph": graph, "middleware": [{"name": "careful", "config": {"level": 1}}]}
+    assert roundel.check(source)[1].diagnostics == []
+    (found,) = roundel.check({**source, "middleware": [{"name": "careful", "config": {"depth": 1}}]})[
+        1
+    ].errors
+    assert "the middleware 'careful' cannot be made: missing a required argument: 'level'" in found.message
+    assert made == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
-    from roundel.api import draw, resume, resume_async, run, run_async, stream, to_svg
+    from roundel.api import check, draw, resume, resume_async, run, run_async, stream, to_svg
     from roundel.builder import Graph
     from roundel.hosts.control import Question
     from roundel.hosts.engine import Result
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from roundel.loop_processor import LoopProcessor
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
-    from roundel.nodes.loading import check, load, prepare
+    from roundel.nodes.loading import load, prepare
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
     from roundel.nodes.user_code import progress
@@ -60,7 +60,7 @@ _LOCATIONS = {
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
-    "check": "roundel.nodes.loading",
+    "check": "roundel.api",
     "condition": "roundel.workflow.functions",
     "continue_loop": "roundel.nodes.jump",
     "draw": "roundel.api",

@@ -1,4 +1,4 @@
-"""Runs workflows from Python (`run`, `run_async`, `stream`, `resume`, `resume_async`), and draws them.
+"""Runs workflows from Python (`run`, `run_async`, `stream`, `resume`, `resume_async`), checks and draws them.
 
 These functions are for one run at a time: each opens a store, executes one run until it is idle, and
 closes the store. A program with many runs uses `Runs`, which they are built on.
@@ -17,18 +17,22 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from roundel.hosts.control import AskHandler
 from roundel.hosts.engine import Attachment, Result
+from roundel.hosts.executor import check_runnable
 from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
-from roundel.nodes.loading import Source, draft_plan
+from roundel.nodes.loading import Source, check_models, check_plan, draft_plan
 from roundel.nodes.middleware import Middleware
 from roundel.plan.overrides import LimitValues
 from roundel.runs.lookup import StoreLocation
 from roundel.runs.runs import Runs, ScriptSource, open_recorder
+from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.breakpoints import BreakpointSource
-from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import AllowPaths
+from roundel.workflow.graph import Workflow
 from roundel.workflow.message import Message
 from roundel.workflow.python_warnings import keep_caller
+from roundel.workflow.model_profile import choose_model
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Density, Drawing
@@ -193,6 +197,29 @@ def _loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def check(
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
+    policy: Policy = TRUSTED,
+    model: str | None = None,
+) -> tuple[Workflow | None, Report]:
+    """Checks a workflow without raising: returns it, None if it cannot be read at all, and the report, which
+    also has what a run would refuse. `model` is that of agents that name none, as in `run`.
+
+    Under a policy nothing is imported, so functions and tools are checked by their names alone."""
+    plan, report = check_plan(
+        source, variables, allow_paths=allow_paths, policy=policy, model=choose_model(model)
+    )
+    if plan is None:
+        return None, report
+    check_models(plan, report)
+    if policy.trusted:
+        check_runnable(plan, report)
+    return plan.workflow, report
 
 
 def draw(

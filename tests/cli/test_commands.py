@@ -99,6 +99,38 @@ def test_check_reports_every_file_and_its_loops(tmp_path: Path) -> None:
     assert "bad.yaml: not ok" in done.stdout
 
 
+def test_check_reports_what_a_run_would_refuse(tmp_path: Path) -> None:
+    code = "def save(text, disk): ...\ndef short(message, limit): ...\nclass Log:\n    pass\n"
+    (tmp_path / "shop.py").write_text(code)
+    (tmp_path / "shop.yaml").write_text(
+        "tools:\n"
+        "  pay: {python: 'builtins:dict'}\n"
+        "  len: {python: 'builtins:len'}\n"
+        "graph:\n"
+        "  nodes:\n"
+        "    - {id: Save, type: python, config: {function: 'shop:save'}}\n"
+        "    - {id: Sell, type: agent, config: {model: 'openai:gpt-4o', tools: [pay]}}\n"
+        "    - {id: Ask, type: agent, config: {model: 'openai:gpt-4o', tools: [len], approval: [buy]}}\n"
+        "  edges:\n"
+        "    - {from: Save, to: Sell, condition: {type: function, config: {name: 'shop:short'}}}\n"
+        "    - {from: Sell, to: Ask}\n"
+        "  start: Save\n"
+    )
+    checked = roundel(tmp_path, "check", "--json", "shop.yaml")
+    assert checked.returncode == 2
+    errors = [one for one in json.loads(checked.stdout)["diagnostics"] if one["severity"] == "error"]
+    texts = {(one["code"], one["line"]): one["message"] for one in errors}
+    assert "'save' asks for disk" in texts["cannot-run", 6]
+    assert "'dict' has no signature" in texts["cannot-run", 7]
+    assert "'approval' names the tool 'buy', which is not there" in texts["cannot-run", 8]
+    assert "'shop:short' cannot be called with a message" in texts["cannot-run", 10]
+    # A run refuses the same for the same reasons.
+    (tmp_path / "script.yaml").write_text("'*': [ok]\n")
+    refused = roundel(tmp_path, "run", "--no-store", "--script", "script.yaml", "shop.yaml")
+    assert refused.returncode == 2
+    assert all(text in refused.stderr for text in texts.values())
+
+
 def test_check_strict_fails_on_warnings(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     assert roundel(tmp_path, "check", "odd.yaml").returncode == 0

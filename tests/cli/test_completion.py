@@ -82,7 +82,7 @@ def test_run_argument_completes_to_run_ids_with_name_and_status(folder_with_runs
         assert asked(folder_with_runs, command, "") == offered, command
     assert values(folder_with_runs, "log", oldest[:6]) == [oldest]
     assert values(folder_with_runs, "log", "la") == ["last"]
-    assert values(folder_with_runs, "break", "last", "") == [], "a place is not the id of a run"
+    assert newest not in values(folder_with_runs, "break", "last", ""), "a place is not the id of a run"
     assert values(folder_with_runs, "prune", oldest, newest[:6]) == [newest]
     assert values(folder_with_runs, "memory", "quarantine", newest[:6]) == [newest]
 
@@ -115,6 +115,42 @@ def test_options_are_completed_by_the_command(folder_with_runs: Path) -> None:
     assert values(folder_with_runs, "runs", "--status", "wai") == ["waiting"]
 
 
+def test_limits_are_completed(folder_with_runs: Path) -> None:
+    assert values(folder_with_runs, "run", "flow.yaml", "--limit", "ro") == ["rounds="]
+    assert values(folder_with_runs, "unlock", "last", "--limit", "mod") == ["model_calls="]
+    assert values(folder_with_runs, "run", "flow.yaml", "--limit", "unp") == [
+        "unpriced=allow",
+        "unpriced=lock",
+    ]
+    everything = values(folder_with_runs, "run", "flow.yaml", "--limit", "")
+    assert "cost_usd=" in everything and "Writer." in everything
+    # Limits of one loop or node, of the file or of the run.
+    for words in (("run", "flow.yaml"), ("fork", "last"), ("retry", "last")):
+        assert values(folder_with_runs, *words, "--limit", "Wri") == ["Writer."]
+        assert "Writer.rounds=" in values(folder_with_runs, *words, "--limit", "Writer.r")
+    assert "Writer." not in values(folder_with_runs, "unlock", "last", "--limit", "")
+
+
+def test_addresses_are_completed(folder_with_runs: Path) -> None:
+    for words in (("fork", "last", "--at"), ("log", "last", "--round"), ("edit", "last", "--at")):
+        offered = dict(asked(folder_with_runs, *words, ""))
+        assert offered["Writer[1]"] == "round" and offered["Writer[1]/Writer"] == "node"
+        assert all(value.startswith("Writer[1]/") for value in values(folder_with_runs, *words, "Writer[1]/"))
+    (question,) = values(folder_with_runs, "answer", "last", "--at", "")
+    assert question in values(folder_with_runs, "fork", "last", "--at", "")
+    assert "Writer" in values(folder_with_runs, "break", "last", "")
+    assert values(folder_with_runs, "run", "flow.yaml", "--break", "Wri") == ["Writer"]
+    # A run that is not known, or not known yet, has none.
+    assert values(folder_with_runs, "fork", "zzz", "--at", "") == []
+    assert values(folder_with_runs, "fork", "--at", "") == []
+
+
+def test_completing_addresses_creates_no_store(tmp_path: Path) -> None:
+    assert values(tmp_path, "fork", "last", "--at", "") == []
+    assert values(tmp_path, "fork", "last", "--limit", "rou") == ["rounds="]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_name_cannot_break_the_protocol(tmp_path: Path) -> None:
     prepare(tmp_path)
     flow = (tmp_path / "flow.yaml").read_text()
@@ -138,6 +174,7 @@ def test_completion_works_in_bash(folder_with_runs: Path) -> None:
         tab roundel run my
         tab roundel run fl
         tab roundel log la
+        tab roundel run flow.yaml --limit rou
     """
     environment = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
@@ -149,7 +186,7 @@ def test_completion_works_in_bash(folder_with_runs: Path) -> None:
         check=True,
     )
     assert "-F _roundel_completion roundel" in done.stdout, done.stderr
-    assert done.stdout.splitlines()[1:] == ["my\\ flow.yaml", "flow.yaml", "last"], done.stderr
+    assert done.stdout.splitlines()[1:] == ["my\\ flow.yaml", "flow.yaml", "last", "rounds="], done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

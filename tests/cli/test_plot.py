@@ -105,6 +105,20 @@ def test_a_run_is_plotted(tmp_path: Path) -> None:
     assert (tmp_path / "rounds.txt").read_text().startswith("Writer  2 rounds")
 
 
+@pytest.mark.parametrize("name", ["rounds.png", "rounds.pdf", "rounds.JPG"])
+def test_a_picture_that_cannot_be_drawn_is_refused(tmp_path: Path, name: str) -> None:
+    prepare(tmp_path)
+    run(tmp_path)
+    refused = roundel(tmp_path, "plot", "last", "--out", name)
+    assert refused.exit_code == 2
+    assert "SVG (.svg) or as text (.txt)" in refused.stderr and "--out rounds.svg" in refused.stderr
+    assert not (tmp_path / name).exists()
+    # An explicit format wins over the name, and the case of the letters does not matter.
+    assert roundel(tmp_path, "plot", "last", "--out", name, "--format", "svg").exit_code == 0
+    assert roundel(tmp_path, "plot", "last", "--out", "rounds.SVG").exit_code == 0
+    assert (tmp_path / "rounds.SVG").read_text().startswith("<svg")
+
+
 def test_a_run_without_loops(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text("graph: {start: A, nodes: [{id: A, type: passthrough}]}\n")
     (tmp_path / "script.yaml").write_text("{}\n")

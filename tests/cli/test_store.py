@@ -123,6 +123,16 @@ graph:
 # What is shown.
 
 
+def test_forks_are_marked_in_the_list(finished: Path) -> None:
+    (old,) = runs(finished)
+    assert roundel(finished, "fork", "last", "--at", "Writer[2]", "--no-run").exit_code == 0
+    heading, fork, origin = roundel(finished, "runs").stdout.splitlines()
+    assert heading.split()[-1] == "from"
+    assert fork.split()[-1] == old["run_id"][:5]
+    assert old["run_id"][:5] not in origin.split()[1:]
+    assert max(map(len, (heading, fork, origin))) <= 80
+
+
 def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
     run(finished)
     waiting, done = runs(finished)

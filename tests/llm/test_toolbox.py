@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.workflow.functions import _registered
 from tests.nodes.conversations import Told, agent, look, run_conversation, wants
 
@@ -92,7 +93,7 @@ def test_invalid_unicode_in_tool_results_is_replaced() -> None:
 def test_check_reports_unavailable_tools(
     tools: dict[str, Any], offered: list[str], code: str, expected: str
 ) -> None:
-    _, report = roundel.check(workflow(tools, tools=offered))
+    _, report = loading.check(workflow(tools, tools=offered))
     found = next(one for one in report.diagnostics if one.code == code)
     assert expected in f"{found.message} {found.hint}"
 
@@ -230,7 +231,7 @@ def test_tools_are_shared_between_file_and_subgraph(outer: str, inner: str, tmp_
 
 
 def test_conflicting_tool_definitions_are_rejected(tmp_path: Path) -> None:
-    _, report = roundel.check(files(tmp_path, MEAN, MEDIAN))
+    _, report = loading.check(files(tmp_path, MEAN, MEDIAN))
     (found,) = report.errors
     assert (found.code, found.line) == ("two-meanings", 1)
 
@@ -285,7 +286,7 @@ def test_all_functions_of_a_module_are_offered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "nowhere:All"])
 def test_missing_tool_is_a_warning_and_not_offered(name: str, tmp_path: Path) -> None:
     file = dialect(tmp_path, name, "add")
-    _, report = roundel.check(file)
+    _, report = loading.check(file)
     (found,) = report.diagnostics
     assert (found.code, found.severity) == ("missing-tool", "warning")
     assert f"the tool '{name}' is not here" in found.message

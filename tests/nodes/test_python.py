@@ -78,6 +78,21 @@ def test_function_receives_the_parameters_it_names() -> None:
     assert roundel.run(graph, "ab").output == "abab {'count': 1, 'round': 0} from A"
 
 
+def test_function_receives_the_workspace_of_the_run() -> None:
+    graph = roundel.Graph(start="Save", end="Read").edge("Save", "Read")
+
+    @graph.function("Save")
+    def save(text: str, workspace: Path) -> str:
+        (workspace / "note.txt").write_text(text)
+        return "saved"
+
+    @graph.function("Read")
+    async def read(workspace: Path) -> str:
+        return (workspace / "note.txt").read_text()
+
+    assert roundel.run(graph, "tea").output == "tea"
+
+
 @pytest.mark.parametrize(
     ("given", "output", "runs"),
     [
@@ -120,6 +135,9 @@ def test_function_with_unknown_parameters_is_rejected_before_the_run() -> None:
 
     with pytest.raises(roundel.WorkflowError, match="asks for weather"):
         roundel.run(graph)
+    _, report = roundel.check(graph)
+    (found,) = report.errors
+    assert (found.code, "'greedy' asks for weather" in found.message) == ("cannot-run", True)
 
 
 class Untold:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes import TYPES
+from roundel.nodes import TYPES, loading
 from roundel.plan.edge_certainty import last_round
 from roundel.plan.forecast import Estimate, forecast
 from roundel.plan.graph import Plan, compile_workflow
@@ -193,12 +193,12 @@ def test_runs_stay_within_the_bounds_proven_on_a_small_budget(kind: str) -> None
 
 
 def test_a_tangle_beyond_the_budget_is_reported() -> None:
-    _, report = roundel.check(complete(12))
+    _, report = loading.check(complete(12))
     (found,) = [found for found in report.diagnostics if found.code == "loops-not-analysed"]
     assert found.severity == "warning"
     assert "'N1', 'N2', 'N3', 'N4', 'N5' and 6 more" in found.message
     assert "nothing but their caps is known to end them" in found.message
-    _, report = roundel.check(complete(6))
+    _, report = loading.check(complete(6))
     assert "loops-not-analysed" not in {found.code for found in report.diagnostics}
 
 
@@ -216,7 +216,7 @@ def test_all_graphs_of_a_workflow_share_one_analysis_budget() -> None:
 
 def test_guard_in_an_unanalysed_loop_is_not_an_error() -> None:
     """It stands in the innermost loop of very many, and is wired as it should be."""
-    _, report = roundel.check(guarded_ladder(600))
+    _, report = loading.check(guarded_ladder(600))
     assert report.errors == []
     (found,) = [found for found in report.diagnostics if found.code == "loops-not-analysed"]
     assert "'N598'" not in found.message  # only some are named, however many there are
@@ -234,7 +234,7 @@ def test_executions_in_an_unanalysed_loop_are_unknown() -> None:
 
 def test_a_loop_with_very_many_guards_is_not_analysed() -> None:
     made = SHAPES["guarded ring"](1000)
-    _, report = roundel.check(made)
+    _, report = loading.check(made)
     assert [found.code for found in report.diagnostics] == ["loops-not-analysed"]
     assert "entered at 'N0'" in report.diagnostics[0].message
     assert prove(compiled(made)) == []
@@ -258,7 +258,7 @@ def test_a_warning_names_some_of_very_many_nodes() -> None:
     guards = [{"id": f"G{number}", "type": "loop_counter"} for number in range(12)]
     led = [edge("N3", guard["id"], condition={"cel": "round > 1"}) for guard in guards]
     led += [edge(guard["id"], to) for guard in guards for to in ("N4", "Out")]
-    _, report = roundel.check(workflow(names, [*ways, *led], *guards))
+    _, report = loading.check(workflow(names, [*ways, *led], *guards))
     (found,) = [found for found in report.diagnostics if found.code == "only-capped"]
     assert found.message.count("does not bound it") == 8
     assert "nor do 4 other guards" in found.message
@@ -270,11 +270,11 @@ def test_an_error_names_some_of_very_many_nodes() -> None:
     ways = [edge(one, names[(at + 1) % 50]) for at, one in enumerate(names)]
     made = workflow(names, ways)["graph"]
     made["edges"] = ways
-    _, report = roundel.check({"graph": {**made, "end": []}})
+    _, report = loading.check({"graph": {**made, "end": []}})
     (found,) = [found for found in report.errors if found.code == "no-way-out"]
     assert "N18 → N19 → … (30 more) → N0 never ends" in found.message
     made["start"] = names
-    _, report = roundel.check({"graph": {**made, "end": []}})
+    _, report = loading.check({"graph": {**made, "end": []}})
     (found,) = [found for found in report.errors if found.code == "two-entries"]
     assert "'N6' and 'N7' and 42 more at once" in found.message
 
@@ -335,7 +335,7 @@ def test_a_large_graph_is_shown_or_refused(name: str, form: str, refused: str, t
 @pytest.mark.parametrize("seed", range(30))
 def test_dense_graphs_are_checked(seed: int) -> None:
     """With guards, ports and conditions of all kinds; what is said of them differs, that it ends does not."""
-    _, report = roundel.check(dense(seed))
+    _, report = loading.check(dense(seed))
     assert {found.code for found in report.diagnostics} <= {
         *("two-entries", "guard-wiring", "never-runs", "only-capped", "loops-not-analysed"),
         *("no-way-out", "unreachable-exit", "guard-above-cap", "end-not-reached", "nothing-repeats"),
@@ -360,7 +360,7 @@ def test_very_many_unknown_names_are_reported() -> None:
     made = SHAPES["chain"](2000)
     for way in made["graph"]["edges"]:
         way["to"] += "x"
-    _, report = roundel.check(made)
+    _, report = loading.check(made)
     hints = [found.hint for found in report.errors if found.code == "unknown-node"]
     assert len(hints) == 2000
     assert hints[0] == "did you mean 'N1'?"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.plan.edge_certainty import last_round
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Limit, prove, proven_loops
@@ -75,7 +76,7 @@ def test_bound_equals_the_rounds_of_a_run(expression: str, most: int) -> None:
     assert proof.bounded_by == (Limit("A → A", most),)
     counted = f"{most} round{'' if most == 1 else 's'}"
     assert str(proof) == f"A: at most {counted}, by A → A"
-    assert roundel.check(graph)[1].diagnostics == []
+    assert loading.check(graph)[1].diagnostics == []
     assert roundel.run(graph, "go", script={"A": [f"say {n}" for n in range(9)]}).loops["A"]["rounds"] == most
 
 
@@ -142,7 +143,7 @@ def test_a_counter_and_a_condition() -> None:
 
 
 def test_condition_above_the_cap_is_a_warning() -> None:
-    _, report = roundel.check(alone("round < 500"))
+    _, report = loading.check(alone("round < 500"))
     (found,) = report.diagnostics
     assert found.code == "guard-above-cap"
     assert found.message == "'A → A' comes too late: after 100 rounds, not 500, the loop's cap locks the run"

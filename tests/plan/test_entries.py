@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.plan.graph import Plan
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report
@@ -41,7 +42,7 @@ def into(first: Dict, second: Dict) -> roundel.Graph:
 
 
 def warnings(graph: roundel.Graph | Dict) -> list[str]:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     return [f"{found.severity}: {found.message}" for found in report.diagnostics if found.code in CODES]
 
 

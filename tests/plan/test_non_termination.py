@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.plan.graph import Plan
 from roundel.plan.loops import loops
 from roundel.plan.non_termination import non_terminating
@@ -21,7 +22,7 @@ WORD = {"type": "keyword", "config": {"begins": ["z"]}}
 
 
 def findings(graph: roundel.Graph) -> list[str]:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     return [f"{found.code}: {found.message}" for found in report.errors]
 
 
@@ -113,7 +114,7 @@ def test_break_next_to_the_loop_ends_it() -> None:
 
 
 def all_findings(graph: roundel.Graph) -> list[str]:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     return [f"{found.severity} {found.code}: {found.message}" for found in report.diagnostics]
 
 

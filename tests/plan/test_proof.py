@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.guards import effective_bound
 from roundel.plan.proof import Limit, Proof, prove, proven_loops
@@ -394,7 +395,7 @@ def test_cap_below_the_guard_is_the_bound() -> None:
     graph = roundel.Graph(start="Writer", end="Final", loops={"Writer": {"max_rounds": 2}})
     graph._nodes, graph._edges = review()._nodes, review()._edges
     assert proof_lines(graph) == ["Writer: at most 2 rounds, by its cap"]
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     (found,) = report.diagnostics
     assert (found.code, found.severity) == ("guard-above-cap", "warning")
     assert found.message == "'Guard' comes too late: after 2 rounds, not 3, the loop's cap locks the run"
@@ -406,7 +407,7 @@ def test_a_loop_that_always_ends_with_its_first_round() -> None:
     )
     graph.edge("A", "B").edge("B", "A", condition=MORE).edge("B", "Out")
     assert proof_lines(graph) == ["A: at most 1 round, which always ends it"]
-    assert roundel.check(graph)[1].diagnostics == []
+    assert loading.check(graph)[1].diagnostics == []
 
 
 def test_passthrough_timer_below_its_limit_does_not_leave_the_loop() -> None:
@@ -532,7 +533,7 @@ def test_a_graph_that_a_loop_agent_repeats() -> None:
 
 
 def check_messages(graph: roundel.Graph) -> list[str]:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     return [f"{found.code}: {found.message}" for found in report.diagnostics]
 
 

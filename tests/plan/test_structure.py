@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 from roundel.plan.graph import compile_workflow
 from roundel.plan.loops import loops
 
 
 def codes(graph: roundel.Graph) -> list[str]:
     """What is said of the structure; what bounds loops is another matter (test_proof.py)."""
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     found = [f"{found.severity} {found.code}" for found in report.diagnostics]
     return [code for code in found if code != "warning only-capped"]
 
@@ -77,7 +78,7 @@ def test_correctly_wired_guard_is_valid() -> None:
 
 @pytest.mark.parametrize("edges", [[("Gate", "Out")], [("Gate", "A")], []])
 def test_guard_that_cannot_act_is_an_error(edges: list[tuple[str, str]]) -> None:
-    _, report = roundel.check(guarded(*edges))
+    _, report = loading.check(guarded(*edges))
     found = next(found for found in report.diagnostics if found.code == "guard-wiring")
     assert "'Gate'" in found.message
     assert "'Gate' → a node of the loop" in found.hint
@@ -85,7 +86,7 @@ def test_guard_that_cannot_act_is_an_error(edges: list[tuple[str, str]]) -> None
 
 
 def found(graph: roundel.Graph, code: str) -> Any:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     (diagnostic,) = [each for each in report.diagnostics if each.code == code]
     return diagnostic
 
@@ -143,7 +144,7 @@ def test_node_entering_a_loop_twice_is_an_error() -> None:
     graph.edge("In", "A").edge("In", "B")
     mapping = graph.mapping()
     mapping["graph"]["start"] = "In"
-    _, report = roundel.check(mapping)
+    _, report = loading.check(mapping)
     assert [found.code for found in report.diagnostics] == ["two-entries"]
 
 
@@ -176,7 +177,7 @@ def test_dense_loops_are_checked_quickly() -> None:
 def test_guard_that_is_the_only_back_edge_is_an_error() -> None:
     graph = ring("A", "B").node("Gate", "loop_counter").edge("B", "Gate")
     graph.edge("Gate", "A").edge("Gate", "Out")
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     (found,) = [found for found in report.diagnostics if found.code == "guard-wiring"]
     assert "'Gate' is the only way back to 'A'" in found.message
     at_once = ring("A", "B").node("Gate", "loop_counter", max_iterations=1).edge("B", "Gate")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes import loading
 
 
 def keyword(**config: Any) -> dict[str, Any]:
@@ -25,13 +26,13 @@ def review(kind: str = "agent", condition: Any = None, **config: Any) -> roundel
 
 
 def loose(graph: roundel.Graph) -> list[str]:
-    _, report = roundel.check(graph)
+    _, report = loading.check(graph)
     assert report.ok
     return [found.message for found in report.diagnostics if found.code == "loose-verdict"]
 
 
 def test_loop_that_ends_when_an_agent_mentions_a_word() -> None:
-    _, report = roundel.check(review())
+    _, report = loading.check(review())
     (found,) = report.diagnostics
     assert (found.severity, found.code) == ("warning", "loose-verdict")
     assert found.message == (

@@ -248,6 +248,12 @@ MANUAL: dict[str, dict[str, Any]] = {
         "independent": ("Write", "Editor/Write"),
     },
     "failures/patient.yaml": {"wanted": text(0), "faults": {1: "400"}},
+    "failures/menu.yaml": {
+        "input": '["green tea", "black tea"]',
+        "wanted": each(is_work, 2),
+        "ends": ("array_done",),
+        "independent": ("Line",),
+    },
     "limits/budget.yaml": {"wanted": text()},
     # Nobody criticises this writer. Once its text lacks nothing it repeats itself, which the breaker notices.
     "limits/rehearsal.yaml": {**_LOCKS},

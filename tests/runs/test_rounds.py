@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import roundel
+from roundel.cli.progress import Progress
+from roundel.hosts.stored_run import Origin, create, open_run, pin
+from roundel.journal.run_journal import pack
+from roundel.journal.store import Chunk
 from roundel.kernel.events import Event, stamp
+from roundel.kernel.facts import Started, encode_entry
+from roundel.llm.script import script_from
 from roundel.runs.rounds import RoundTally, loop_rounds
 from tests.runs.polish_workflow import BOTH, POLISH
 
+DAY = 86_400
 WORDS = [
     "walnut",
     "harbour",
@@ -206,3 +215,54 @@ def test_a_failure_that_a_node_caught_is_not_one_of_the_round_around_it() -> Non
     assert found["Each[1].Each[1]"] == ("failed", 1)
     assert found["Each[1].Each[2]"] == ("completed", 0)
     assert found["Each[1]"] == ("completed", 1)
+
+
+async def run_of_yesterday(runs: roundel.Runs) -> str:
+    """A run whose first half was executed a day ago, by a process that died then."""
+    whole = await runs.start(POLISH, "tea", script=BOTH)
+    assert (await runs.result(whole)).completed
+    entries = await runs.store.entries(whole)
+    earlier = [
+        entry._replace(fact=msgspec.structs.replace(entry.fact, time=entry.fact.time - DAY))
+        for entry in entries[: len(entries) // 2]
+    ]
+    lines = [encode_entry(entry) for entry in earlier]
+    plan = roundel.prepare(POLISH)
+    origin = Origin("", "", Chunk(len(lines), pack(lines)))
+    pinned = pin(plan, script_from(BOTH))
+    started = earlier[0].fact
+    assert isinstance(started, Started)
+    await (await create(runs.store, "0" * 12, plan, pinned, started.input, origin=origin)).close()
+    return "0" * 12
+
+
+@pytest.mark.parametrize("change", ["", "limits", "message"])
+def test_rounds_have_no_time_in_which_nobody_executed_the_run(tmp_path: Path, change: str) -> None:
+    async def story() -> None:
+        async with roundel.Runs(tmp_path / "runs.db") as runs:
+            run_id = await run_of_yesterday(runs)
+            assert (await runs.resume(run_id)).completed
+            changes: dict[str, Any] = {"limits": {"rounds": 50}} if change == "limits" else {}
+            fork = await runs.fork(
+                run_id, "Writer[2]", message="shorter" if change == "message" else None, **changes
+            )
+            await runs.resume(fork)
+            for one in (run_id, fork):
+                (loop,) = await runs.rounds(one)
+                assert loop.rounds[0].started[:10] < (loop.rounds[-1].ended or "")[:10]
+                assert [each.seconds for each in loop.rounds if not 0 <= each.seconds < 600] == [], one
+
+    asyncio.run(story())
+
+
+def test_resumed_run_shows_the_time_of_the_run(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with roundel.Runs(tmp_path / "runs.db") as runs:
+            run_id = await run_of_yesterday(runs)
+            state = (await open_run(runs.store, run_id)).state
+            state.started_at -= 100
+            progress = Progress(state.plan, lambda: 5000.0)
+            progress.load_state(state)
+            assert progress.snapshot().seconds == pytest.approx(state.worked) and state.worked >= 100
+
+    asyncio.run(story())

@@ -221,6 +221,33 @@ def test_a_failed_run_is_retried_with_other_replies() -> None:
     played(story)
 
 
+def test_failed_items_are_retried_in_a_new_run() -> None:
+    text = """
+graph:
+  id: prices
+  nodes:
+    - id: Each
+      type: loop_agent
+      config: {strategy: {mode: array, on_error: drop}, body: {id: Price, type: agent}}
+  start: Each
+  end: Each
+"""
+
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        script = {"Price": ["one", {"error": "busy"}, "three"]}
+        body = {"workflow": {"text": text}, "input": "[1, 2]", "script": script}
+        run_id = (await author.post(RUNS, json=body)).json()["id"]
+        assert (await server.context.runs.result(run_id)).output == '["one"]'
+        await sent(author, run_id, "retry", 409)
+        new = await sent(author, run_id, "retry", failed_items=True)
+        assert new["id"] != run_id and new["parent"] == run_id
+        assert (await server.context.runs.result(new["id"])).output == '["one", "three"]'
+        await sent(author, new["id"], "retry", 409, failed_items=True)
+
+    played(story)
+
+
 def test_a_start_is_repeated_without_a_second_run() -> None:
     async def story(server: Server) -> None:
         author, other = await server.client("author"), await server.client("author")

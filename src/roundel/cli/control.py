@@ -19,7 +19,7 @@ import click
 
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import suggest
-from roundel.cli.options import data_option, parse_raised_limits, raise_option, run_argument
+from roundel.cli.options import RunAddress, data_option, parse_raised_limits, raise_option, run_argument
 from roundel.cli.output import console, echo
 from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
 from roundel.hosts.control import UnclearAnswer
@@ -90,7 +90,12 @@ def stop_command(run: str, reason: str, place: str | None) -> None:
 @click.argument("text", required=False, metavar="[TEXT|-]")
 @data_option("Structured fields of the answer, as a JSON object.")
 @click.option(
-    "--at", "address", default="", metavar="ADDRESS", help="The question to answer, if there are several."
+    "--at",
+    "address",
+    default="",
+    type=RunAddress(asked=True),
+    metavar="ADDRESS",
+    help="The question to answer, if there are several.",
 )
 @click.option("--no-run", is_flag=True, help="Store the answer, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")

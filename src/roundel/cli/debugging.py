@@ -13,7 +13,7 @@ import click
 
 from roundel.cli.event_lines import excerpt
 from roundel.cli.execution import execute
-from roundel.cli.options import data_option, run_argument
+from roundel.cli.options import BreakpointPlace, RunAddress, data_option, run_argument
 from roundel.cli.output import echo, one_line, print_json
 from roundel.cli.progress import arguments_text
 from roundel.cli.store_access import find_run, store_option, with_run, with_runs
@@ -51,7 +51,7 @@ def step_command(run: str, whole_round: bool, as_json: bool, place: str | None) 
 
 @click.command("break")
 @run_argument
-@click.argument("places", nargs=-1, metavar="[PLACE]...")
+@click.argument("places", nargs=-1, type=BreakpointPlace(), metavar="[PLACE]...")
 @click.option("--remove", "removed", multiple=True, metavar="PLACE", help="Remove a breakpoint.")
 @click.option("--clear", is_flag=True, help="Remove all breakpoints.")
 @click.option("--json", "as_json", is_flag=True, help="Print the breakpoints as JSON.")
@@ -99,7 +99,12 @@ def break_command(
 @click.argument("text", required=False, metavar="[TEXT|-]")
 @data_option("New structured fields of the message, as a JSON object.")
 @click.option(
-    "--at", "address", default="", metavar="ADDRESS", help="The node in whose queue the message is."
+    "--at",
+    "address",
+    default="",
+    type=RunAddress(),
+    metavar="ADDRESS",
+    help="The node in whose queue the message is.",
 )
 @click.option(
     "--position",

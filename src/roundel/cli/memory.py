@@ -10,7 +10,7 @@ import msgspec
 
 from roundel.cli.event_lines import excerpt
 from roundel.cli.next_step import suggest, suggest_without_store
-from roundel.cli.options import RunName, run_argument
+from roundel.cli.options import RunAddress, RunName, run_argument
 from roundel.cli.output import echo, pluralize, print_json, styled
 from roundel.cli.store_access import count_option, store_option, with_runs
 from roundel.kernel.events import stamp
@@ -73,7 +73,13 @@ def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: s
     type=RunName(),
     help="Promote the output of a node of this run, instead of an entry.",
 )
-@click.option("--at", default="", metavar="ADDRESS", help="The address of that output in the run.")
+@click.option(
+    "--at",
+    default="",
+    type=RunAddress(),
+    metavar="ADDRESS",
+    help="The address of that output in the run.",
+)
 @click.option("--text", default="", metavar="TEXT", help="Promote this text, instead of an entry.")
 @json_option
 @store_option

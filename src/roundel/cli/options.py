@@ -54,6 +54,63 @@ class RunName(click.ParamType):  # type: ignore[type-arg]  # generic since click
         return runs(incomplete, ctx.params.get("place"))
 
 
+def _node_ids(ctx: click.Context) -> list[str]:
+    """The ids of the nodes of the file or the run that the command names, as far as the line has it."""
+    from roundel.cli.completion import file_nodes, parameters_before, run_nodes
+
+    given = parameters_before(ctx)
+    if given.get("file"):
+        return file_nodes(given["file"])
+    return run_nodes(given.get("run") or "", given.get("place"))
+
+
+class BreakpointPlace(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """Where a run pauses; completed to the ids of nodes."""
+
+    name = "place"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from roundel.cli.completion import matching
+
+        return matching(incomplete, _node_ids(ctx))
+
+
+class LimitAssignment(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """The value of `--limit`; completed to the names of limits, and to the ids of loops and nodes."""
+
+    name = "limit"
+
+    def __init__(self, *, scoped: bool) -> None:
+        self._scoped = scoped
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from roundel.cli.completion import limits
+
+        return limits(incomplete, _node_ids(ctx) if self._scoped else ())
+
+
+class RunAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """An address in the run that the command names; completed to those of the run, or of its open
+    questions."""
+
+    name = "address"
+
+    def __init__(self, *, asked: bool = False) -> None:
+        self._asked = asked
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from roundel.cli.completion import addresses, parameters_before, questions
+
+        find, given = questions if self._asked else addresses, parameters_before(ctx)
+        return find(incomplete, given.get("run") or "", given.get("place"))
+
+
 file_argument = click.argument("file", type=WorkflowPath())
 run_argument = click.argument("run", type=RunName())
 
@@ -62,11 +119,17 @@ limit_option = click.option(
     "--limit",
     "limits",
     multiple=True,
+    type=LimitAssignment(scoped=True),
     metavar="[X.]NAME=N",
     help=f"Override a limit, of the run or of the loop or node X: {', '.join(LIMIT_NAMES)}.",
 )
 raise_option = click.option(
-    "--limit", "limits", multiple=True, metavar="NAME=N", help="Raise the limit that locked the run."
+    "--limit",
+    "limits",
+    multiple=True,
+    type=LimitAssignment(scoped=False),
+    metavar="NAME=N",
+    help="Raise the limit that locked the run.",
 )
 
 variable_option = click.option(
@@ -94,6 +157,7 @@ breakpoint_option = click.option(
     "--break",
     "places",
     multiple=True,
+    type=BreakpointPlace(),
     metavar="PLACE",
     help="Pause before a node, a round ('Writer[3]'), an address, or where 'cel: CONDITION' holds.",
 )

@@ -303,7 +303,9 @@ def _number_text(value: float) -> str:
 
 @click.command("plot")
 @run_argument
-@click.option("--format", "form", type=click.Choice(["text", "svg"]), help="Text unless --out names an .svg.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "svg"]), help="Text unless --out names an .svg file."
+)
 @click.option("--out", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("--loop", "name", metavar="ID", help="Only this loop.")
 @store_option
@@ -314,13 +316,14 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
     rounds before it: near 1 for new text, near 0 for a repetition.
     """
 
+    # The suffix decides only without --format: an explicit choice wins over a file name.
+    form = form or (_format_of(out) if out is not None else "text")
+
     async def work(runs: Runs, run_id: str) -> tuple[RunRow, Sequence[LoopRounds]]:
         return await runs.row(run_id), await runs.rounds(run_id)
 
     row, loops = with_run(place, run, work)
     loops = _chosen(loops, name, row.id)
-    # The suffix decides only without --format: an explicit choice wins over a file name.
-    form = form or ("svg" if out is not None and out.endswith(".svg") else "text")
     drawn = _svg_text(loops, row) if form == "svg" else None
     if out is None and drawn is None:
         _print(loops)
@@ -328,6 +331,23 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
         echo(drawn or "", err=False)
     else:
         _write(out, drawn if drawn is not None else _plain_text(loops))
+
+
+SUFFIXES = {".svg": "svg", ".txt": "text", "": "text"}
+"""The format of a file, by the end of its name."""
+
+
+def _format_of(out: str) -> str:
+    """The format that the name of a file asks for; UsageError if it is one that plots do not have: a file
+    called `.png` that contains text would be a surprise later."""
+    path = Path(out)
+    found = SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        raise click.UsageError(
+            f"a plot can be written as SVG (.svg) or as text (.txt), not as '{path.suffix}': "
+            f"use --out {path.with_suffix('.svg')}, or choose the format with --format svg or --format text"
+        )
+    return found
 
 
 def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Sequence[LoopRounds]:

@@ -411,6 +411,8 @@ class Progress:
         """Starts from the state of a resumed run, whose earlier events this process has not seen."""
         summary, activity, now = run.summary(), read_activity(run), self._now()
         with self._lock:
+            # The time of the run, not of this process: the usage beside it is that of the whole run, too.
+            self._started = now - run.worked
             self._runs = summary["nodes"]
             self._rounds = {name: dict(figures) for name, figures in summary["loops"].items()}
             self._loops = {_place(loop.address, loop.number): loop for loop in activity.loops}

@@ -19,6 +19,7 @@ from roundel.cli import INVALID
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
+    RunAddress,
     WorkflowPath,
     breakpoint_option,
     data_option,
@@ -41,7 +42,7 @@ from roundel.cli.output import (
     styled,
 )
 from roundel.cli.store_access import find_run, open_runs, run_to_end, store_option, with_run, with_runs
-from roundel.hosts.engine import Attach
+from roundel.hosts.engine import Attach, Attachment, Inspection, resolve_attachment
 from roundel.journal.store import StoreError
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import Script, ScriptRecorder, load_script
@@ -293,7 +294,11 @@ def change_options(
 @click.command("fork")
 @run_argument
 @click.option(
-    "--at", default="", metavar="ADDRESS", help="Where the new run begins; by default, where the run is now."
+    "--at",
+    default="",
+    type=RunAddress(),
+    metavar="ADDRESS",
+    help="Where the new run begins; by default, where the run is now.",
 )
 @click.option("--message", metavar="TEXT", help="Replace the last message at that point.")
 @change_options(OTHER_WORKFLOW)
@@ -335,22 +340,40 @@ def fork_command(
 
 @click.command("retry")
 @run_argument
+@click.option(
+    "--failed-items",
+    is_flag=True,
+    help="Retry the items of lists that failed while the run went on, in a new run.",
+)
 @change_options("A corrected workflow. What the run has done has to fit it.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def retry_command(run: str, changes: Changes, as_json: bool, place: str | None) -> None:
+def retry_command(run: str, failed_items: bool, changes: Changes, as_json: bool, place: str | None) -> None:
     """Retry a failed run: run again what failed, and keep everything that finished.
 
     RUN is an id, the beginning of one, or `last`. Calls are made with the same idempotency keys as
-    before. With --var, the file that the run was started from is read again, unless --workflow names
-    another. Output and exit codes are those of `roundel run`.
+    before. With --failed-items, the run may have completed: a new run keeps the items that succeeded,
+    and runs again what follows the list. With --var, the file that the run was started from is read
+    again, unless --workflow names another. Output and exit codes are those of `roundel run`.
     """
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
 
         async def retry(attach: Attach) -> str:
-            return await runs.retry_in_background(run_id, attach=attach, **changes)
+            return await runs.retry_in_background(
+                run_id, failed_items=failed_items, attach=announced(attach), **changes
+            )
+
+        def announced(attach: Attach) -> Attach:
+            """Says which run retries the items, before its first event."""
+
+            def attach_and_announce(new_id: str, inspection: Inspection) -> Attachment:
+                if new_id != run_id and not as_json:
+                    echo(f"retrying the failed items of {run_id} as {new_id}")
+                return resolve_attachment(attach, new_id, inspection)
+
+            return attach_and_announce
 
         return await execute(runs, retry, as_json)
 

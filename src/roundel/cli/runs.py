@@ -18,7 +18,7 @@ import click
 
 from roundel.cli.event_lines import LoopBounds, excerpt, format_event
 from roundel.cli.next_step import suggest, suggest_without_store, suggestion_for
-from roundel.cli.options import RunName, run_argument
+from roundel.cli.options import RunAddress, RunName, run_argument
 from roundel.cli.output import console, echo, one_line, pluralize, print_json, styled
 from roundel.cli.progress import arguments_text, state_reason
 from roundel.cli.store_access import (
@@ -117,6 +117,10 @@ def _rounds(row: RunRow) -> int | None:
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
 
 
+SHORT_ID = 5
+"""Characters of the id of the run that a fork comes from: enough to name it, and it fits beside the rest."""
+
+
 def _print_table(rows: list[RunRow], now: float) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -130,6 +134,9 @@ def _print_table(rows: list[RunRow], now: float) -> None:
     for heading in ("started", "updated"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=LONGEST_AGE)
     table.add_column("owner", overflow="ellipsis", no_wrap=True)
+    has_forks = any(row.parent for row in rows)
+    if has_forks:
+        table.add_column("from", no_wrap=True)
     for row in rows:
         rounds, owner = _rounds(row), row.owner
         # A run that is running without an owner has lost its process; `roundel resume` continues it.
@@ -142,6 +149,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
             format_age(now - row.created),
             format_age(now - row.updated),
             Text(owner, "cyan") if owner else nobody,
+            *([row.parent[:SHORT_ID]] if has_forks else ()),
         )
     console(stderr=False).print(table)
 
@@ -167,6 +175,7 @@ INSIDE = ("/", ".", "[", "#")
 @click.option(
     "--round",
     "address",
+    type=RunAddress(),
     metavar="ADDRESS",
     help="Only events at this address and inside it, such as 'Writer[3]'.",
 )

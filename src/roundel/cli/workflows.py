@@ -68,6 +68,8 @@ def check_command(
     allowed: tuple[str, ...],
 ) -> None:
     """Report the errors of workflow files, and the bounds of their loops."""
+    from roundel.hosts.executor import check_runnable
+
     values = parse_variables(pairs)
     counting = ("error", "warning") if strict else ("error",)
     diagnostics: list[Diagnostic] = []
@@ -77,6 +79,7 @@ def check_command(
         plan, report = check_plan(file, values, allow_paths=allowed, model=model)
         if plan is not None:
             check_models(plan, report)
+            check_runnable(plan, report)
         diagnostics += report.diagnostics
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)

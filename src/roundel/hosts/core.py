@@ -42,6 +42,9 @@ noticed yet.
 *Draining.* A host that shuts down hands its runs back: effects in flight finish and are recorded, effects
 that follow are not started, and no status changes. The next host finds them in the state.
 
+*Inherited results.* The fork of a run may have results for calls that it has not reached yet. They are used
+as if they had just arrived, without an effect.
+
 *Addresses identify effects.* At most one effect is in flight at an address. A result that arrives after
 its effect was cancelled is dropped by the host, since the effect is not in `in_flight` any more.
 
@@ -84,6 +87,7 @@ from roundel.kernel.facts import (
     Waited,
     mask_fact,
 )
+from roundel.kernel.retry import inherited_result
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
 from roundel.workflow.limits import NO_TIME_LIMIT
@@ -453,7 +457,7 @@ class HostCore:
             self._since_yield += 1
             if len(commands) == 1 and self._since_yield < MAX_CALLS_BEFORE_YIELD:
                 command = commands[0]
-                if command.__class__ is Call and not log.state.paused:
+                if command.__class__ is Call and not (log.state.paused or log.state.inherited):
                     if not pure[command.site]:
                         in_flight[command.address] = command
                         return command
@@ -475,6 +479,13 @@ class HostCore:
         if self._since_yield > MAX_CALLS_BEFORE_YIELD:
             self._since_yield = 0
             return Action.YIELD
+        inherited = inherited_result(log.state, command) if log.state.inherited else None
+        if inherited is not None:
+            if log.is_full:
+                return Action.COMMIT
+            self._commands.popleft()
+            self._results.append(msgspec.structs.replace(inherited, time=effects.now()))
+            return None
         is_call = command.__class__ is Call
         if effects.pure[command.site] if is_call else effects.is_pure(command):
             if log.is_full:

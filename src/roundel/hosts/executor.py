@@ -21,8 +21,10 @@ import asyncio
 import inspect
 import logging
 import random
+import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -44,7 +46,9 @@ from roundel.kernel.facts import (
     Outcome,
 )
 from roundel.kernel.walk import copy_for_edge
+from roundel.llm.script import Script
 from roundel.nodes.middleware import Middleware, Veto, Visit
+from roundel.nodes.python import WORKSPACE
 from roundel.nodes.services import Behaviour, CallWait, NodeError, failure_reason, failure_type, outcome_of
 from roundel.nodes.user_code import (
     CONTROL_EXCEPTIONS,
@@ -120,7 +124,7 @@ class EdgeEvaluator:
         if function.pure:  # on the event loop: a thread would cost more, and `decide` must not suspend
             return wrap_errors(function.call)(message)
         arguments: tuple[Any, ...] = (message,)
-        if "workspace" in inspect.signature(function.call).parameters:
+        if WORKSPACE in inspect.signature(function.call).parameters:
             arguments = (message, self._services.workspace())
         return await self._services.call(function.call, *arguments)
 
@@ -304,6 +308,56 @@ def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
     if refused:
         raise WorkflowError(services.secrets.mask_value(refused))
     report = Report()
+    behaviours, functions = _prepare_nodes(plan, services, report)
+    uses = plan.workflow.middleware
+    middleware = [_prepare_or_report(report, use.at, make_middleware, use, services.finder) for use in uses]
+    if not report.ok:
+        # The texts quote users' code and client libraries, so they are masked. `from None`: what they quote
+        # must not reach a log through the exception's context either.
+        raise WorkflowError(services.secrets.mask_value(report.diagnostics)) from None
+    return PreparedPlan(behaviours, functions, middleware)
+
+
+def check_runnable(plan: Plan, report: Report) -> None:
+    """Adds what `prepare` would refuse to a report: functions with parameters that nobody provides, tools
+    that cannot be offered, middleware that does not take its config.
+
+    It prepares the nodes as for a scripted run, so no client is made and no server is started. Middleware is
+    not made either: its constructor may do anything. Only for plans that may run code of users (`roundel
+    check`, `roundel.check`)."""
+    if not report.ok or plan.draft:
+        return
+    services = NodeServices(
+        plan,
+        "",
+        time.time,
+        script=Script({}, {}),
+        folder=Path(),
+        record=None,
+        say=lambda *_text: None,
+        on_wait=lambda *_wait: None,
+    )
+    found = Report()
+    _prepare_nodes(plan, services, found)
+    for use in plan.workflow.middleware:
+        _prepare_or_report(found, use.at, _check_middleware, use, services.finder)
+    for diagnostic in services.secrets.mask_value(found.diagnostics):
+        report.add(diagnostic)
+
+
+def _check_middleware(use: MiddlewareUse, finder: FunctionFinder) -> None:
+    try:
+        inspect.signature(finder.find("middleware", use.name).call).bind(**use.config)
+    except TypeError as error:
+        raise NodeError(f"the middleware '{use.name}' cannot be made: {error}") from None
+    except ValueError:
+        return  # it has no signature, so only a run can tell
+
+
+def _prepare_nodes(
+    plan: Plan, services: NodeServices, report: Report
+) -> tuple[list[Behaviour], EdgeFunctions]:
+    """The behaviours of the nodes, and the functions on the edges; `report` gets what is missing."""
     # One error for all agents that name no model; the others are prepared, since they may lack more.
     without_model = nodes_without_model(plan) if services.script is None else []
     if without_model:
@@ -316,15 +370,28 @@ def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
     ]
     places = {key: edge.edge.at for node in plan.sites for edge in node.edges for key in functions_on(edge)}
     functions = {
-        key: _prepare_or_report(report, at, services.finder.find, *key) for key, at in places.items()
+        key: _prepare_or_report(report, at, _edge_function, services.finder, *key)
+        for key, at in places.items()
     }
-    uses = plan.workflow.middleware
-    middleware = [_prepare_or_report(report, use.at, make_middleware, use, services.finder) for use in uses]
-    if not report.ok:
-        # The texts quote users' code and client libraries, so they are masked. `from None`: what they quote
-        # must not reach a log through the exception's context either.
-        raise WorkflowError(services.secrets.mask_value(report.diagnostics)) from None
-    return PreparedPlan(behaviours, functions, middleware)
+    return behaviours, functions
+
+
+def _edge_function(finder: FunctionFinder, kind: FunctionKind, name: str) -> Function:
+    """A function on an edge; LookupError if it is missing, or cannot be called with a message."""
+    found = finder.find(kind, name)
+    try:
+        signature = inspect.signature(found.call)
+    except (TypeError, ValueError):
+        return found  # written in C: only the call can tell
+    given = ("a message", "the workspace") if WORKSPACE in signature.parameters else ("a message",)
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        raise LookupError(
+            f"the {kind} '{name}' cannot be called with {' and '.join(given)}: {error}; "
+            f"it may ask for a message, and for '{WORKSPACE}' after it"
+        ) from None
+    return found
 
 
 def is_pure(node: NodePlan) -> bool:

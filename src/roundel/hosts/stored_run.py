@@ -356,11 +356,19 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
     Events are made from the entries by replaying them from the last snapshot before `after` on, so
     reading the end of a long run takes no longer than that of a short one: the last 10 of 100,005 events
     take 3 ms."""
+    async for _, events in follow_steps(store, run_id, after=after, live=live):
+        for event in events:
+            yield event
+
+
+async def follow_steps(
+    store: Store, run_id: str, *, after: int = 0, live: bool = True
+) -> AsyncIterator[tuple[float | None, list[Event]]]:
+    """As `follow`, but the events of each step together, with the seconds that the run had worked by then
+    (`Run.worked`); None for a pruned run, of which that is not known."""
     kept = await store.kept(run_id)
     if kept is not None:
-        for event in kept:
-            if event.seq > after:
-                yield event
+        yield None, [event for event in kept if event.seq > after]
         return
     pinned = await store.pinned(run_id)
     state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
@@ -373,17 +381,13 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
         page = range(known, min(known + PAGE, there))
         found = await store.entries_at(run_id, page)
         for _, events in replay.apply((found[number] for number in page), known):
-            for event in events:
-                if event.seq > after:
-                    yield event
+            yield replay.state.worked, [event for event in events if event.seq > after]
         known = page.stop
     position = 0
     while True:
         entries = await store.entries(run_id, known)
         for _, events in replay.apply(entries, known):
-            for event in events:
-                if event.seq > after:
-                    yield event
+            yield replay.state.worked, [event for event in events if event.seq > after]
         known += len(entries)
         if not live or replay.state.over:
             return

@@ -367,6 +367,35 @@ class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
     """What the new workflow has done beyond the old one, by name, node, address and data."""
 
 
+class CallRetried(Struct, frozen=True, omit_defaults=True, tag="call_retried"):
+    """A call in flight had failed in the run that this one was forked from: it is made again. It takes the
+    place of the fact with which an item of a list failed (runs/failed_items.py)."""
+
+    address: str
+    time: float
+    ordinal: int = 0
+    """The number of the new call is at least this one, so that a script has another reply for it."""
+
+
+CallResult = Finished | Failed | Answered | EdgesEvaluated | Intercepted | CallRetried
+
+
+class InheritedResult(Struct, frozen=True):
+    """What a call returned in the run that this one was forked from. `form` says which kind of command it
+    answers (`retry.command_form`)."""
+
+    form: str
+    fact: CallResult
+
+
+class Inherited(Struct, frozen=True, tag="inherited"):
+    """A fork has results for calls that it has not reached yet. When it gets there, the host reports them
+    instead of making the calls (retry.py)."""
+
+    results: tuple[InheritedResult, ...]
+    time: float
+
+
 class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """A host resumed a run that no host was executing. The time in between does not count against
     limits."""
@@ -406,6 +435,8 @@ Fact = (
     | Resumed
     | Retried
     | Revised
+    | CallRetried
+    | Inherited
     | Reopened
     | Edited
     | Stepped

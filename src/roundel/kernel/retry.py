@@ -11,15 +11,21 @@ had walked half of the edges of a node walk the other half.
 A retry may bring changes: other limits or variables, or a corrected workflow. Then the state that the run
 failed with is of no use, since it belongs to the old plan. The fact `Revised` carries the history as the
 new workflow takes it, and `revise` makes the new state from it.
+
+The failed items of a list are retried in a fork (runs/failed_items.py), whose history contains everything up
+to the list. There, `CallRetried` takes the place of the fact with which an item failed. The results of items
+that the fork reaches only later, because it may run only so many at the same time, wait in `Run.inherited`:
+a host that gets a command asks `inherited_result` first.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from roundel.kernel.budget import model_call, reserve
-from roundel.kernel.commands import Ask, Call, EvaluateEdges, Intercept
+from roundel.kernel.budget import model_call, reserve, spend
+from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import decide_again
+from roundel.kernel.facts import CallResult, Fact, InheritedResult
 from roundel.kernel.lifecycle import conclude, emit_question, run_parts, send
 from roundel.kernel.state import START_AGAIN, EdgeWalk, Execution, Failure, Run, ToolLoop
 from roundel.kernel.tool_loop import next_ordinal
@@ -54,12 +60,7 @@ def _call_again(run: Run, failure: Failure) -> None:
     execution, node = failure.execution, failure.execution.node
     command = execution.command
     assert isinstance(command, (Call, Ask, EvaluateEdges, Intercept))
-    is_model_call = (
-        isinstance(command, Call)
-        and node.kind.speaks
-        and not (execution.loop_call is not None and execution.loop_call.label)
-    )
-    if run.budgeted and is_model_call:
+    if run.budgeted and _is_model_call(execution):
         assert isinstance(command, Call)
         call = command
         wanted = model_call(run, execution.activation, node, lambda: call)
@@ -71,14 +72,75 @@ def _call_again(run: Run, failure: Failure) -> None:
     if failure.error and isinstance(command, (Call, Ask)):
         # The next number: a script has another reply for it than the one that failed.
         command = replace(command, ordinal=_next_ordinal(execution, command.ordinal))
+    _send_again(run, execution, command)
+    run.calls[execution.address] = execution
+
+
+def _is_model_call(execution: Execution) -> bool:
+    """The calls of a tool loop with a label are tools."""
+    is_tool = execution.loop_call is not None and execution.loop_call.label
+    return isinstance(execution.command, Call) and execution.node.kind.speaks and not is_tool
+
+
+def _send_again(run: Run, execution: Execution, command: Call | Ask | EvaluateEdges | Intercept) -> None:
+    node = execution.node
     if isinstance(command, Ask) and command.deadline is not None:
         command = replace(command, deadline=run.since + command.timeout)
     execution.command = command
     run.emit("node_state_change", node.id, execution.address, {"status": "running", "retried": True})
     if isinstance(command, Ask):
         emit_question(run, node, command)
-    run.calls[execution.address] = execution
     run.commands.append(command)
+
+
+def retry_call(run: Run, execution: Execution, ordinal: int) -> None:
+    """Sends the command of a call in flight again, as one that has failed. What is reserved for it stays
+    reserved; the call that failed counts as one call, as every failed call does."""
+    command = execution.command
+    assert isinstance(command, (Call, Ask, EvaluateEdges, Intercept))
+    if run.budgeted and _is_model_call(execution):
+        spend(run, execution.activation, execution.node, {"model_calls": 1})
+    if isinstance(command, (Call, Ask)):
+        following = _next_ordinal(execution, command.ordinal)
+        if following != command.ordinal:
+            command = replace(command, ordinal=max(following, ordinal))
+    _send_again(run, execution, command)
+
+
+def command_form(run: Run, command: Command) -> str:
+    """What decides the form of a command's result: its kind, the type of the node, and for a node that makes
+    several calls which kind of call it is. The result of another form would mean nothing."""
+    assert not isinstance(command, Cancel)
+    node = run.plan.sites[command.site]
+    form = f"{command.__class__.__name__} {node.kind.name}"
+    if isinstance(command, Call) and node.has_tool_loop:
+        return f"{form} {command.state.__class__.__name__}"
+    return form
+
+
+def inherit(run: Run, results: tuple[InheritedResult, ...]) -> None:
+    for result in results:
+        run.inherited.setdefault(result.fact.address, []).append(result)
+
+
+def inherited_result(run: Run, command: Command) -> CallResult | None:
+    """The result that the run has inherited for a command; None if the host has to execute it."""
+    if command.address not in run.inherited or isinstance(command, Cancel):
+        return None
+    form = command_form(run, command)
+    return next((one.fact for one in run.inherited[command.address] if one.form == form), None)
+
+
+def forget_inherited(run: Run, fact: Fact) -> None:
+    """Removes an inherited result that was used, and those before it, which fitted nothing."""
+    address = getattr(fact, "address", "")
+    kept = run.inherited.get(address, [])
+    for number, one in enumerate(kept, 1):
+        if one.fact.__class__ is fact.__class__:
+            run.inherited[address] = kept[number:]
+            break
+    if not run.inherited.get(address, True):
+        del run.inherited[address]
 
 
 def _next_ordinal(execution: Execution, ordinal: int) -> int:

@@ -238,6 +238,7 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("LoopHistory", "durations"): dict,
     ("LoopHistory", "streaks"): dict,
     ("LoopHistory", "warned"): bool,
+    ("Run", "inherited"): dict,
     ("Run", "memories"): dict,
     ("roundel.kernel.commands:Call", "context"): lambda: None,
     ("roundel.kernel.commands:Call", "carried"): lambda: None,

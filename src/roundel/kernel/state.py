@@ -35,7 +35,14 @@ from roundel.kernel.budget import Budget, LargestCall
 from roundel.kernel.commands import CallContext, Command, Intercept
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import Decisions, EdgeResult, InterceptPoints, Outcome, failure_data
+from roundel.kernel.facts import (
+    Decisions,
+    EdgeResult,
+    InheritedResult,
+    InterceptPoints,
+    Outcome,
+    failure_data,
+)
 from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
@@ -740,6 +747,7 @@ class Run:
         "guard_stats",
         "has_cancelled",
         "held",
+        "inherited",
         "input",
         "intercept_flags",
         "intercepts",
@@ -776,10 +784,9 @@ class Run:
         self.output: Message | None = None
         self.error: str | None = None
         self.lock: Lock | None = None
-        self.paused = ""
-        """The reason of the pause; empty if new work may begin."""
-        self.has_cancelled = False
-        """Some graph was cancelled, so queue entries have to be checked for that."""
+        self.paused, self.has_cancelled = "", False
+        """The reason of the pause, empty if new work may begin; and whether some graph was cancelled, so that
+        queue entries have to be checked for that."""
         self.debug: DebugState | None = None
         """The breakpoints and steps of a run that somebody debugs."""
         self.since, self.until, self.stamp = 0.0, 0.0, _BEGINNING
@@ -805,6 +812,9 @@ class Run:
         again."""
         self.unfinished: list[Failure] = []
         """What failed with the run, or was cancelled with it; a retry starts it again."""
+        self.inherited: dict[str, list[InheritedResult]] = {}
+        """Results of the run that this one was forked from, for calls that it has not reached yet, by
+        address."""
         self.loops: dict[str, LoopSummary] = {}
         self.memories: dict[int, AgentMemory] = {}
         """What agents outside of loops remember, by site."""

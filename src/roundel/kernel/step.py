@@ -88,6 +88,8 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Reopened`       |                           | the run has not started, or is over                    |
 | `Resumed`        |                           | the run is not paused                                  |
 | `Retried`        |                           | the run has not failed                                 |
+| `CallRetried`    | repeats any of these      | nothing is in flight at that address                   |
+| `Inherited`      |                           | the run has not started, or is over                    |
 | `Unlocked`       |                           | the run is not locked, or the unlock is refused        |
 | `Stepped`        |                           | the run is not paused, or nothing is ready             |
 | `BreakpointsChanged` |                       | the run has not started, or is over                    |
@@ -147,6 +149,7 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
     BreakpointsChanged,
+    CallRetried,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -154,6 +157,7 @@ from roundel.kernel.facts import (
     Fact,
     Failed,
     Finished,
+    Inherited,
     Intercepted,
     Locked,
     Outcome,
@@ -190,7 +194,7 @@ from roundel.kernel.lifecycle import (
     update_intercept_inputs,
 )
 from roundel.kernel.loops import begin, enter, graph_result, next_round, settle, settle_loop, unfired_edges
-from roundel.kernel.retry import start_again
+from roundel.kernel.retry import forget_inherited, inherit, retry_call, start_again
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
     BEGIN_COMPOSITE,
@@ -253,6 +257,8 @@ def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[
         # not reach its own `advance`, so the queue is drained here.
         fail_on_edge(run, error)
         advance(run)
+    if run.inherited:
+        forget_inherited(run, fact)
     if decisions is not None:
         log.end()
     return commands, events
@@ -453,6 +459,19 @@ def _failed(run: Run, fact: Failed) -> None:
     else:
         fail(run, execution, fact.error, fact.error_type, attempts=fact.attempts, reason=fact.reason)
     advance(run)
+
+
+def _call_retried(run: Run, fact: CallRetried) -> None:
+    execution = _in_flight(run, fact.address, None)
+    run.set_time(fact.time)
+    retry_call(run, execution, fact.ordinal)
+
+
+def _inherited(run: Run, fact: Inherited) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not active")
+    run.set_time(fact.time)
+    inherit(run, fact.results)
 
 
 def _waited(run: Run, fact: Waited) -> None:
@@ -680,6 +699,8 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Paused: _paused,
     Resumed: _resumed,
     Retried: _retried,
+    CallRetried: _call_retried,
+    Inherited: _inherited,
     Reopened: _reopened,
     Edited: _edited,
     Stepped: _stepped,

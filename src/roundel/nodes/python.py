@@ -253,7 +253,8 @@ def _function_behaviour(function: Callable[..., Any], services: Services) -> Beh
     # The cache needs a hash. An object with __call__ may have none, and is then inspected each time.
     read_signature = _signature if type(function).__hash__ is not None else _signature.__wrapped__
     names, is_coroutine = read_signature(function)
-    arguments = [_ARGUMENTS[name] for name in names]
+    values: dict[str, Callable[[Call], Any]] = {**_ARGUMENTS, WORKSPACE: lambda _call: services.workspace()}
+    arguments = [values[name] for name in names]
     if not is_coroutine:
         return lambda call: services.call(function, *(argument(call) for argument in arguments))
     if arguments == [_last_message]:  # the usual case, without building a list of arguments for each call
@@ -289,6 +290,9 @@ _ARGUMENTS: dict[str, Callable[[Call], Any]] = {
     "round": lambda call: call.round,
     "address": lambda call: call.address,
 }
+WORKSPACE = "workspace"
+"""The parameter that gets the working folder of the run, as it does in tools and processors."""
+_PARAMETERS = (*_ARGUMENTS, WORKSPACE)
 
 
 def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[str]:
@@ -299,13 +303,13 @@ def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[
         parameter.name
         for parameter in signature.parameters.values()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and (parameter.default is parameter.empty or parameter.name in _ARGUMENTS)
+        and (parameter.default is parameter.empty or parameter.name in _PARAMETERS)
     ]
-    unknown = [name for name in names if name not in _ARGUMENTS]
+    unknown = [name for name in names if name not in _PARAMETERS]
     if unknown and len(names) > 1:
         raise LookupError(
             f"function '{getattr(function, '__name__', function)}' asks for {', '.join(unknown)}; "
-            f"a node's function may ask for {', '.join(_ARGUMENTS)}"
+            f"a node's function may ask for {', '.join(_PARAMETERS)}"
         )
     return [_argument_by_annotation(signature.parameters[name], function) for name in unknown] or names
 
@@ -325,7 +329,7 @@ def _argument_by_annotation(parameter: Parameter, function: Callable[..., Any]) 
     raise LookupError(
         f"function '{getattr(function, '__name__', function)}' wants '{parameter.name}' to be {shown}; "
         "annotate it with str to get the text or with roundel.Message to get the message, "
-        f"or give it one of the names {', '.join(_ARGUMENTS)}"
+        f"or give it one of the names {', '.join(_PARAMETERS)}"
     )
 
 

@@ -50,6 +50,7 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
     BreakpointsChanged,
+    CallRetried,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -57,6 +58,7 @@ from roundel.kernel.facts import (
     Fact,
     Failed,
     Finished,
+    Inherited,
     Intercepted,
     InterceptPoints,
     Locked,
@@ -77,11 +79,12 @@ from roundel.kernel.facts import (
     mask_fact,
     secrets_of,
 )
-from roundel.kernel.state import Lock, Run
+from roundel.kernel.state import CompositeRun, Iteration, Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.step import revise as apply_revised
 from roundel.llm.script import Script
 from roundel.nodes.loading import Source
+from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.overrides import LimitValues
@@ -90,7 +93,7 @@ from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
-RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Intercepted | Edited
+RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Intercepted | Edited | CallRetried
 ControlFact = (
     Waited
     | TimeUp
@@ -98,6 +101,7 @@ ControlFact = (
     | Paused
     | Resumed
     | Retried
+    | Inherited
     | Reopened
     | Unlocked
     | Stepped
@@ -135,10 +139,15 @@ class Rerun:
     It is also the services of the pure nodes that it executes: they get a clock, and nothing else."""
 
     def __init__(
-        self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "", *, fails: bool = True
+        self,
+        before: Plan,
+        entries: list[Entry],
+        plan: Plan,
+        run_id: str = "",
+        *,
+        history: Callable[[PastRun], list[PastFact]] = lambda past: past.history,
     ) -> None:
-        """With `fails=False`, calls that failed the run are taken as not made: a later retry answers them, or
-        they stay in flight."""
+        """`history` selects what of the past is played."""
         self.state = Run(plan)
         self.entries: list[Entry] = []
         """The journal of the rerun."""
@@ -148,9 +157,8 @@ class Rerun:
         self._before, self._plan = before, plan
         self._secrets = secrets_of(plan)
         # The past is replayed once on its own plan, to learn which command each fact answered.
-        past = _PastRun(before, entries)
-        history = past.history if fails else past.history_without_failures()
-        self._unused = dict(enumerate(history))
+        past = PastRun(before, entries)
+        self._unused = dict(enumerate(history(past)))
         """The facts of the past that are not repeated yet, by their position, in order."""
         self._positions: dict[str, list[int]] = {}
         """The positions of the unused facts at each address; those of control facts under ''. A search
@@ -189,6 +197,11 @@ class Rerun:
             events = self._advance()
         self._conclude()
         return False
+
+    @property
+    def unused(self) -> list[PastFact]:
+        """The facts of the past that fitted nothing, in order."""
+        return list(self._unused.values())
 
     def _apply(self, fact: Fact) -> list[Event]:
         """Applies a fact to the rerun; IllegalFact, and nothing has changed, if the rerun does not allow
@@ -243,7 +256,7 @@ class Rerun:
             return None
         return self._apply(Resumed(max(self._time, self.state.since)))
 
-    def _repeat(self, past_fact: _PastFact) -> list[Event] | None:
+    def _repeat(self, past_fact: PastFact) -> list[Event] | None:
         """Applies a fact of the past; None if it does not fit now: nothing is pending at its address, or
         a command of another kind."""
         fact, requested = past_fact.fact, past_fact.requested
@@ -358,12 +371,30 @@ class Rerun:
         return self._time
 
 
-class _PastFact(Struct, frozen=True):
+class ItemFailure(Struct, frozen=True):
+    """An item of a list that failed, where the list went on without it. Created by PastRun."""
+
+    items: tuple[ListItem, ...]
+    """The item, after the items of outer lists that it is in."""
+    position: int
+    """The position in the history of the fact with which it failed; -1 if no call failed."""
+    error: str
+
+    @property
+    def address(self) -> str:
+        return self.items[-1].address
+
+
+class PastFact(Struct, frozen=True):
     """A fact of the past that the rerun may apply."""
 
     fact: RecordedEffect | ControlFact
     requested: Command | None = None
     """The command that an effect answered."""
+    issued: int = 0
+    """The number of the entry whose step issued that command."""
+    items: tuple[ListItem, ...] = ()
+    """The items of lists that it happened in, the outermost first."""
     lock: Lock | None = None
     """The lock that was unlocked."""
 
@@ -373,23 +404,46 @@ class _PastFact(Struct, frozen=True):
         return "" if isinstance(self.fact, ControlFact) else self.fact.address
 
 
-class _PastRun:
+class ListItem(Struct, frozen=True):
+    """The round of a list that runs one of its items."""
+
+    node: str
+    """The address of the list."""
+    stem: str
+    """What the addresses of all its rounds begin with, such as `Each[`."""
+    round: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.stem}{self.round}]"
+
+
+class PastRun:
     """The past, replayed on its own plan, with its stored decisions. Created by Rerun."""
 
     def __init__(self, plan: Plan, entries: list[Entry]) -> None:
         started, state = entries[0].fact, Run(plan)
         assert isinstance(started, Started)
         self.started = started
-        self.history: list[_PastFact] = []
+        self.history: list[PastFact] = []
         """The facts in order, without those of pure nodes, which decide anew."""
         self._failures: set[int] = set()
         """The positions in the history of the facts that failed the run, and of its retries."""
         self._retried = 0
+        self.item_failures: list[ItemFailure] = []
+        """The items of lists that failed, in order."""
+        self.list_ends: dict[str, int] = {}
+        """The number of the entry with which each list ended, by the address of its node."""
+        self._issued: dict[str, int] = {}
         requested: set[InterceptPoint] = set()
         seen_points: set[InterceptPoint] = set()
-        for fact, decisions in entries:
-            self._add_past_fact(plan, state, fact)
+        for number, (fact, decisions) in enumerate(entries):
+            position, around = len(self.history), lists_around(state, getattr(fact, "address", ""))
+            self._add_past_fact(plan, state, fact, around)
             commands, events = step(state, fact, decisions)
+            for command in commands:
+                self._issued[command.address] = number
+            self._note_items(around, fact, position, number, events)
             requested |= {_intercept_point(command) for command in commands if isinstance(command, Intercept)}
             seen_points |= {
                 (event.address or "", _POINT_BY_STATUS[event.data["status"]])
@@ -403,8 +457,46 @@ class _PastRun:
         """The past ended by itself. A run that was stopped, or is not over, might have continued, so
         what only the rerun does is no difference then."""
         self._note_failures(state)
+        self.ordinals = state.ordinals
+        """How often each node was called, by site."""
 
-    def history_without_failures(self) -> list[_PastFact]:
+    def _note_items(
+        self, around: ListRounds, fact: Fact, position: int, number: int, events: list[Event]
+    ) -> None:
+        """Notes an item of a list that failed with a fact, and lists that have ended."""
+        for event in events:
+            if event.event == "loop_exit":
+                self.list_ends[event.address or ""] = number
+        for inside, (list_run, iteration) in enumerate(around):
+            error = list_run.controller.errors.get(iteration.round)
+            if error is None:
+                continue
+            kinds = {event.data.get("type") for event in events if event.data.get("status") == "failed"}
+            # A condition that cannot be evaluated is no failure of the call before it.
+            called = isinstance(fact, Failed | Expired) or not kinds & {"EdgeError", "ExpressionError"}
+            known = called and len(self.history) > position
+            items = _list_items(around[inside:])
+            self.item_failures.append(ItemFailure(items, position if known else -1, error))
+            return
+
+    def history_with_retries(self) -> list[PastFact]:
+        """The history in which calls that failed an item of a list, or the run in the end, are retried, and
+        earlier failures of the run are left out."""
+        final = {number for number in self._failures if number >= self._retried}
+        again = {failure.position for failure in self.item_failures} | final
+        ordinals, history = list(self.ordinals), []
+        for number, past in enumerate(self.history):
+            if number in again and not isinstance(past.fact, ControlFact):
+                assert past.requested is not None and not isinstance(past.requested, Cancel)
+                site = past.requested.site
+                fact = CallRetried(past.fact.address, past.fact.time, ordinals[site])
+                ordinals[site] += 1
+                history.append(msgspec.structs.replace(past, fact=fact))
+            elif number not in self._failures:
+                history.append(past)
+        return history
+
+    def history_without_failures(self) -> list[PastFact]:
         """The history without the failures of the run, and without its retries."""
         return [past for number, past in enumerate(self.history) if number not in self._failures]
 
@@ -417,7 +509,7 @@ class _PastRun:
             if isinstance(fact, Failed) and fact.address in failed:
                 self._failures.add(number)
 
-    def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
+    def _add_past_fact(self, plan: Plan, state: Run, fact: Fact, around: ListRounds) -> None:
         """Adds a fact that the rerun needs, with what the state knows of it before the fact is applied:
         the step removes the call, and the lock."""
         if isinstance(fact, Retried):
@@ -425,12 +517,40 @@ class _PastRun:
             self._retried = len(self.history)
             self._failures.add(self._retried)
         if isinstance(fact, ControlFact):
-            self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
+            self.history.append(PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, RecordedEffect):
             command = state.calls[fact.address].command
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
-                self.history.append(_PastFact(fact, command))
+                issued = self._issued.get(fact.address, 0)
+                self.history.append(PastFact(fact, command, issued, _list_items(around)))
+
+
+ListRounds = list[tuple[CompositeRun, Iteration]]
+"""Lists with the rounds that something happens in, the innermost first."""
+
+
+def lists_around(state: Run, address: str) -> ListRounds:
+    """The lists that a call in flight is made in."""
+    execution = state.calls.get(address)
+    instance = execution.activation.instance if execution is not None else None
+    found: ListRounds = []
+    while instance is not None:
+        list_run, iteration = instance.composite_run, instance.iteration
+        if (
+            list_run is not None
+            and iteration is not None
+            and isinstance(list_run.controller, ArrayController)
+        ):
+            found.append((list_run, iteration))
+        instance = instance.caller.activation.instance if instance.caller is not None else None
+    return found
+
+
+def _list_items(around: ListRounds) -> tuple[ListItem, ...]:
+    return tuple(
+        ListItem(one.execution.address, one.stem, iteration.round) for one, iteration in reversed(around)
+    )
 
 
 def _call_form(node: NodePlan, call: Call) -> tuple[Any, ...]:
@@ -530,7 +650,7 @@ async def fork(
     `message` replaces the input of the call there. `warnings` gets those about the workflow and the
     script."""
     pinned, entries = await current_history(store, run_id)
-    entries = _without_stop(entries)
+    entries = without_stop(entries)
     before = pinned_plan(pinned)
     given = workflow is not None or bool(limits) or bool(variables)
     plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
@@ -546,23 +666,32 @@ async def fork(
     if message is not None:
         # Masked by the secrets of both workflows: the message may quote one of the old run.
         new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), new_message, _now(new_entries))
+        # At the time of the last fact: the fork does not work before it is resumed.
+        edited = Edited(_call_at(state, at), new_message, new_entries[-1].fact.time)
         try:
-            _append(state, new_entries, edited)
+            append_fact(state, new_entries, edited)
         except IllegalFact:
             raise StoreError(
                 f"'{edited.address}' has finished, so its message cannot be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
-    lines = [encode_entry(entry) for entry in new_entries]
-    new_pinned = _pinned(pinned, plan if given else None, limits, script)
+    new_pinned = pin_changes(pinned, plan if given else None, limits, script)
+    await create_fork(store, run_id, at, plan, new_pinned, state, new_entries)
+    return made
+
+
+async def create_fork(
+    store: Store, run_id: str, at: str, plan: Plan, pinned: Pinned, state: Run, entries: list[Entry]
+) -> None:
+    """Stores a fork of a run, with its history. Its id is that of the state."""
+    lines = [encode_entry(entry) for entry in entries]
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
     row = await store.row(run_id)
     journal = await create(
         store,
-        made,
+        state.run_id,
         plan,
-        new_pinned,
+        pinned,
         state.input,
         origin=origin,
         group=row.group,
@@ -573,7 +702,6 @@ async def fork(
         await journal.commit(state)
     finally:
         await journal.close()
-    return made
 
 
 async def replay(
@@ -630,7 +758,7 @@ async def revise(
         warnings += _warnings(plan, script)
         if script is None and is_same_definition(pinned, plan.workflow):
             return False
-        new_pinned = _pinned(pinned, plan, limits, script)
+        new_pinned = pin_changes(pinned, plan, limits, script)
         plan_to_resume(new_pinned, workflow)  # fails if something is missing here that the run needs
         before = pinned_plan(pinned)
         state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
@@ -681,7 +809,7 @@ def _signature(event: Event) -> tuple[str, str | None, bytes]:
     return event.event, event.address, msgspec.json.encode(event.data, enc_hook=repr, order="sorted")
 
 
-def _without_stop(entries: list[Entry]) -> list[Entry]:
+def without_stop(entries: list[Entry]) -> list[Entry]:
     """The entries without a stop: the fork of a stopped run continues from before it was stopped."""
     return [entry for entry in entries if not isinstance(entry.fact, Stopped)]
 
@@ -701,7 +829,7 @@ def _replay_until(
         if not found and rerun.state.error is not None and not rerun.state.over:
             # Calls that only the changed run makes are in flight beside the failure, which would end the
             # fork after them.
-            rerun = Rerun(before, entries, plan, run_id, fails=False)
+            rerun = Rerun(before, entries, plan, run_id, history=PastRun.history_without_failures)
             found = rerun.play(is_reached)
         state, new_entries = rerun.state, rerun.entries
         borrowed = rerun.borrowed
@@ -723,13 +851,13 @@ def _replay_until(
                 break
     if state.status == "failed" and not at:
         try:
-            _append(state, new_entries, Retried(_now(new_entries)))
+            append_fact(state, new_entries, Retried(_now(new_entries)))
         except IllegalFact as error:
             raise StoreError(f"the run has failed, and {error}; say where the new one is to begin") from None
     if at and not found:
         raise StoreError(_not_reached(at, state, changed))
     if borrowed and not state.over:
-        _append(state, new_entries, BreakpointsChanged(_now(new_entries), remove=borrowed))
+        append_fact(state, new_entries, BreakpointsChanged(_now(new_entries), remove=borrowed))
     return state, new_entries
 
 
@@ -743,7 +871,7 @@ def _not_reached(at: str, state: Run, changed: bool) -> str:
     return f"the run never reached '{at}'; `roundel log RUN` shows its addresses"
 
 
-def _append(state: Run, entries: list[Entry], fact: Fact) -> None:
+def append_fact(state: Run, entries: list[Entry], fact: Fact) -> None:
     """Applies a fact that the fork adds to those of the old run; IllegalFact if it does not allow it."""
     step(state, fact)
     entries.append(Entry(fact, tuple(state.decisions.made)))
@@ -777,7 +905,7 @@ def _call_at(state: Run, at: str) -> str:
     raise StoreError(f"the message could be for {', '.join(sorted(there))}; say which (--at ADDRESS)")
 
 
-def _pinned(
+def pin_changes(
     pinned: Pinned, changed: Plan | None, limits: LimitValues | None, script: Script | None
 ) -> Pinned:
     """What the fork is pinned to: as the old run, with what was changed."""

@@ -4,6 +4,10 @@ Events are enough, so this works for running, finished and pruned runs alike, an
 counts for every round that its address is inside of: the figures of an outer round include those of
 inner loops.
 
+Times are working times, as limits in seconds count them: without pauses, without the time in which only
+people were asked, or nobody executed the run. So a run that was resumed, and a fork, take as long as their
+work took. Events alone do not say how long that was; where it is not known, their timestamps count.
+
 No event says that a round has ended. It has if its loop was left, if a round around it has ended, if the run
 is over, or if a later round has begun and none of its nodes is running: rounds may run in parallel.
 """
@@ -18,6 +22,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from roundel.hosts.stored_run import follow_steps
+from roundel.journal.store import Store
 from roundel.kernel.events import Event
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.workflow.limits import dollars, picodollars
@@ -42,7 +48,7 @@ class Round(Struct, frozen=True):
     """The mean novelty of what agents and people wrote in the round, or of all outputs if the loop has
     no such nodes; None if there were none."""
     seconds: float
-    """How long it took."""
+    """How long it took, without the time in which the run did not work."""
     outputs: dict[str, str] = {}
     """What the nodes of the round returned, by address, without those of loops inside it."""
     started: str = ""
@@ -80,11 +86,11 @@ def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list
 class _OpenRound:
     """A round whose figures are being added up."""
 
-    def __init__(self, address: str, number: int, began: str, lane: int) -> None:
+    def __init__(self, address: str, number: int, began: str, now: float, lane: int) -> None:
         self.address = address
         self.number = number
         self.began = self.last_event = began
-        self.started = self.ended = _seconds(began)
+        self.started = self.ended = now
         self.lane = lane
         self.left = False
         """Its loop was left."""
@@ -140,18 +146,21 @@ class RoundTally:
         self._rounds: dict[str, _OpenRound] = {}
         self._unfinished: dict[str, list[_OpenRound]] = {}
         """The rounds of each loop that may still be running, by what their addresses begin with."""
+        self.seq = 0
+        """The number of the last event."""
         self._over = ""
         """The status with which the run ended; empty if it is not over."""
         self._novelties: dict[tuple[str, ...], float] = {}
         """The novelty of texts, each after those before it: comparing them takes longest by far, and outer
         loops and later calls of `loops` compare the same ones again."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event, worked: float | None = None) -> None:
         """Counts an event for its rounds. A round has no event for its end: it lasts until its last
-        event."""
-        address, now = event.address or "", _seconds(event.timestamp)
+        event. `worked` is the working time of the run at the event, in seconds."""
+        address, now = event.address or "", _seconds(event.timestamp) if worked is None else worked
+        self.seq = event.seq
         if event.event == "loop_round":
-            self._begin(event, address)
+            self._begin(event, address, now)
         elif event.event == "loop_exit":
             self._reasons[event.data["loop"]] = event.data["reason"]
             self._leave(address)
@@ -168,14 +177,14 @@ class RoundTally:
                 self._note(open_round, event)
                 open_round.note_state(address, event.data)
 
-    def _begin(self, event: Event, address: str) -> None:
+    def _begin(self, event: Event, address: str, now: float) -> None:
         stem = address[: address.rfind("[") + 1]
         unfinished = [one for one in self._unfinished.get(stem, ()) if not one.is_done]
         for one in self._unfinished.get(stem, ()):
             one.has_successor = True
         taken = {one.lane for one in unfinished}
         lane = next(lane for lane in count() if lane not in taken)
-        begun = _OpenRound(address, event.data["round"], event.timestamp, lane)
+        begun = _OpenRound(address, event.data["round"], event.timestamp, now, lane)
         self._unfinished[stem] = [*unfinished, begun]
         self._rounds[address] = begun
         self._loops.setdefault(event.data["loop"], []).append(begun)
@@ -243,7 +252,8 @@ class RoundTally:
                 open_round.tokens,
                 dollars(open_round.cost) if open_round.priced else None,
                 self._novelty(statements, earlier),
-                open_round.ended - open_round.started,
+                # Idle time is excluded to the millisecond.
+                max(0.0, open_round.ended - open_round.started),
                 open_round.texts,
                 open_round.began,
                 open_round.last_event if status != "running" else None,
@@ -266,6 +276,13 @@ class RoundTally:
             before.append(text)
             del before[:-MOST_EARLIER]
         return fmean(values) if values else None
+
+
+async def count_events(store: Store, run_id: str, tally: RoundTally) -> None:
+    """Adds the stored events of a run that a tally does not have yet, each with its working time."""
+    async for worked, events in follow_steps(store, run_id, after=tally.seq, live=False):
+        for event in events:
+            tally.add(event, worked)
 
 
 def _count_tokens(open_round: _OpenRound, event: Event) -> None:

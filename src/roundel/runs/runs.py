@@ -47,11 +47,12 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
+from roundel.runs.failed_items import fork_failed_items
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
 from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_states, inspect_run
 from roundel.runs.lookup import StoreLocation, find, resolve_store
-from roundel.runs.rounds import LoopRounds, loop_rounds
+from roundel.runs.rounds import LoopRounds, RoundTally, count_events
 from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.diagnostics import Diagnostic
@@ -250,6 +251,7 @@ class Runs:
         self,
         run_id: str,
         *,
+        failed_items: bool = False,
         record: str | os.PathLike[str] | None = None,
         attach: Attach | None = None,
         workflow: Source | None = None,
@@ -263,12 +265,17 @@ class Runs:
         the same idempotency keys, and so are those that were cancelled or not begun because of it;
         everything that finished is kept.
 
+        `failed_items` retries the items of lists that failed while their run went on (`on_error: null` or
+        `drop`), in a new run: it keeps the items that succeeded, and runs again what follows the list. The
+        `run_id` of the result is that of the new run.
+
         A retry may bring other limits, variables or replies, or a corrected workflow, if what the run has
         done fits it. `workflow` also provides the code of functions again, as in `resume`. `ask`,
         `on_event` and `middleware` are those of an Attachment."""
         run_id = await self.find(run_id)
-        await self.retry_in_background(
+        run_id = await self.retry_in_background(
             run_id,
+            failed_items=failed_items,
             workflow=workflow,
             limits=limits,
             variables=variables,
@@ -282,6 +289,7 @@ class Runs:
         self,
         run_id: str,
         *,
+        failed_items: bool = False,
         workflow: Source | None = None,
         limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
@@ -289,8 +297,24 @@ class Runs:
         allow_paths: AllowPaths = (),
         attach: Attach = NO_ATTACHMENT,
     ) -> str:
-        """Takes up a failed run here without waiting for it."""
+        """Takes up a failed run here without waiting for it. Returns its id, or that of the new run that
+        retries failed items."""
         run_id = await self.find(run_id)
+        if failed_items:
+            new = await fork_failed_items(
+                self.store,
+                run_id,
+                workflow=workflow,
+                limits=limits,
+                variables=variables,
+                script=read_script(script),
+                allow_paths=allow_paths,
+            )
+            if new and (await self.store.row(new)).status == "completed":
+                await self._show_finished(new, attach)
+                return new
+            if new:
+                return await self.resume_in_background(new, workflow=workflow, attach=attach)
         request: RunRequest = RetryRun()
         if workflow is not None or limits or variables or script is not None:
             found: list[Diagnostic] = []
@@ -315,10 +339,11 @@ class Runs:
 
     async def _show_finished(self, run_id: str, attach: Attach) -> None:
         """Shows a run that was completed by a change alone to the process that retried it: its events from
-        the change on."""
+        the change on, or its end if it is a new run."""
         attachment = resolve_attachment(attach, run_id, await self.inspect(run_id))
         events = await self.events(run_id)
-        failed = max(number for number, event in enumerate(events[:-1]) if event.event == "run_finished")
+        ends = [number for number, event in enumerate(events[:-1]) if event.event == "run_finished"]
+        failed = ends[-1] if ends else len(events) - 2
         if attachment.on_event is not None:
             for event in events[failed + 1 :]:
                 attachment.on_event(event)
@@ -582,7 +607,9 @@ class Runs:
     async def rounds(self, run_id: str) -> Sequence[LoopRounds]:
         """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
         run_id = await self.find(run_id)
-        return loop_rounds(await read_events(self.store, run_id), await self._speakers(run_id))
+        tally = RoundTally(await self._speakers(run_id))
+        await count_events(self.store, run_id, tally)
+        return tally.loops()
 
     async def script(self, run_id: str) -> str:
         """What models, tools and people answered in a run, as the text of a script file, with which a run of

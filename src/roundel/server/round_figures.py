@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from roundel.runs.rounds import LoopRounds, RoundTally
+from roundel.runs.rounds import LoopRounds, RoundTally, count_events
 from roundel.runs.runs import Runs
 
 MAX_RUNS = 8
@@ -40,7 +40,6 @@ class _CountedRun:
     def __init__(self, runs: Runs, run_id: str) -> None:
         self._runs, self._run_id = runs, run_id
         self._tally: RoundTally | None = None
-        self._seq = 0
         self._lock = asyncio.Lock()
 
     async def loops(self, loop: str) -> list[LoopRounds]:
@@ -51,7 +50,5 @@ class _CountedRun:
                 self._tally = RoundTally(
                     {node.id for node in plan.sites if node.kind.speaks or node.kind.asks}
                 )
-            async for event in self._runs.follow(self._run_id, after=self._seq, live=False):
-                self._tally.add(event)
-                self._seq = event.seq
+            await count_events(self._runs.store, self._run_id, self._tally)
             return await asyncio.to_thread(self._tally.loops, loop)

@@ -954,6 +954,8 @@ export interface RetryBody {
   variables?: Record<string, string | number | boolean | null>;
   /** Replies of models, tools and people, as a script file has them, or its text. */
   script?: Record<string, JsonValue> | string | null;
+  /** Whether a new run retries the items of lists that failed while the run went on. */
+  failed_items?: boolean;
 }
 
 /** The figures of one round. */

@@ -125,11 +125,15 @@ class RetryBody(ChangesBody):
 
     script: ScriptBody = None
     """Replies of models, tools and people, as a script file has them, or its text."""
+    failed_items: bool = False
+    """Whether a new run retries the items of lists that failed while the run went on."""
 
 
-class ForkBody(RetryBody):
+class ForkBody(ChangesBody):
     """Where a new run departs from this one, and with which changes."""
 
+    script: ScriptBody = None
+    """Replies of models, tools and people, as a script file has them, or its text."""
     at: ShortText = ""
     """The address at which the new run begins; empty for where the run is now."""
     message: Text | None = None
@@ -270,17 +274,21 @@ def _preview(execution: Execution, message: Message) -> bytes:
 
 @router.post("/runs/{run_id}/retry", responses=problems(409, 429))
 async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Operator) -> RunView:
-    """Run again what failed; everything that finished is kept."""
+    """Run again what failed; everything that finished is kept. The answer is the run that was retried, or the
+    new run that retries failed items."""
     context = await controlled(request, who, run_id, "retry")
     await context.check_allowed(run_id)
     changes = await _changes(context, who, body)
-    await context.execute(
+    retried = await context.execute(
         lambda: context.runs.retry_in_background(
-            run_id, script=script_of(body.script), attach=context.attachment(), **changes
-        ),
-        run_id,
+            run_id,
+            failed_items=body.failed_items,
+            script=script_of(body.script),
+            attach=context.attachment(),
+            **changes,
+        )
     )
-    return await current_view(context, run_id)
+    return await current_view(context, retried)
 
 
 async def _changes(context: ServerContext, who: Principal, body: ChangesBody) -> dict[str, Any]:
