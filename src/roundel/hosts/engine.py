@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.hosts.control import AskHandler, RunRequest
+from roundel.hosts.live_events import LiveEvents
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
@@ -159,6 +160,9 @@ class Engine(Protocol):
     async def wait(self, run_id: str) -> Result:
         """Like `result`, for a run that was just started or resumed here: a caller that is cancelled
         stops the run. For programs that start a run and wait for it, where nobody else would stop it."""
+
+    def subscribe(self, run_id: str) -> AbstractContextManager[LiveEvents]:
+        """The transient events of a run, while this engine executes it."""
 
     def interrupt(self, run_id: str, reason: str) -> None:
         """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be

@@ -30,6 +30,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -57,6 +58,7 @@ from roundel.hosts.engine import (
     resolve_attachment,
     result_from_summary,
 )
+from roundel.hosts.live_events import LiveEvents, LiveFeeds
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
 from roundel.hosts.stored_run import (
     available_secrets,
@@ -117,6 +119,7 @@ class LocalEngine:
         self._policy = policy
         """What all runs may use that this engine executes, also those that it resumes."""
         self._executions: dict[str, _Execution] = {}
+        self._live = LiveFeeds()
         self._failures: dict[str, BaseException] = {}
         """The exceptions of executions that nobody waited for, by run, until somebody asks for the
         result."""
@@ -178,6 +181,7 @@ class LocalEngine:
                 script=inspection.script,
                 ask=attachment.ask,
                 on_event=attachment.on_event,
+                on_transient=partial(self._live.publish, run_id),
                 middleware=attachment.middleware,
                 recorder=attachment.recorder,
                 run_id=run_id,
@@ -468,6 +472,9 @@ class LocalEngine:
         run = self._get_executing(run_id)
         if run is not None:
             run.interrupt(reason)
+
+    def subscribe(self, run_id: str) -> contextlib.AbstractContextManager[LiveEvents]:
+        return self._live.subscribe(run_id)
 
     # Inspecting.
 

@@ -19,9 +19,10 @@ workflow. Functions are found by their names, or given again.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
+from roundel.hosts.live_events import LiveEvents
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
@@ -377,20 +379,29 @@ PAGE = 32
 """Entries that a reader of events reads at once."""
 
 
-async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
+async def follow(
+    store: Store, run_id: str, *, after: int = 0, live: bool = True, transient: LiveEvents | None = None
+) -> AsyncGenerator[Event]:
     """The events of a run with a larger number than `after`: those that are stored, and then, if `live`,
     more as any process appends them, until the run is over. A pruned run has only those that the pruning
-    left.
+    left. `transient` events come between the stored ones, where they belong.
 
     Events are made from the entries by replaying them from the last snapshot before `after` on, so
     reading the end of a long run takes no longer than that of a short one: the last 10 of 100,005 events
     take 3 ms."""
     kept = await store.kept(run_id)
     if kept is not None:
-        for event in kept:
-            if event.seq > after:
-                yield event
+        for event in [event for event in kept if event.seq > after]:
+            yield event
         return
+    transient = transient if transient is not None else LiveEvents()
+
+    def shown(events: list[Event]) -> Iterator[Event]:
+        for event in events:
+            if event.seq > after:
+                yield from transient.take(event.seq)
+                yield event
+
     pinned = await store.pinned(run_id)
     state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
     replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
@@ -402,21 +413,27 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
         page = range(known, min(known + PAGE, there))
         found = await store.entries_at(run_id, page)
         for _, events in replay.apply((found[number] for number in page), known):
-            for event in events:
-                if event.seq > after:
-                    yield event
+            for event in shown(events):
+                yield event
         known = page.stop
     position = 0
     while True:
         entries = await store.entries(run_id, known)
         for _, events in replay.apply(entries, known):
-            for event in events:
-                if event.seq > after:
-                    yield event
+            for event in shown(events):
+                yield event
         known += len(entries)
         if not live or replay.state.over:
             return
         # Position 0 is smaller than any, so the first wait returns at once and the entries are read
         # again. From then on the position is always older than the entries that were read after it, so
         # an append in between ends the next wait at once and is not missed.
-        position = await store.wait_for_append(position)
+        appended = asyncio.ensure_future(store.wait_for_append(position))
+        try:
+            async for event in transient.take_until(appended, max(after, replay.state.seq) + 1):
+                yield event
+        finally:  # the reader may leave at each `yield`
+            if not appended.done():
+                appended.cancel()
+                await asyncio.gather(appended, return_exceptions=True)
+        position = appended.result()

@@ -9,6 +9,7 @@ comparing, pruning.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
@@ -505,9 +506,21 @@ class Runs:
 
     async def follow(self, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
         """The events of a run with a larger `seq` than `after`, and, if `live`, more as they are committed by
-        any process, until the run is over."""
-        async for event in follow(self.store, await self.find(run_id), after=after, live=live):
-            yield event
+        any process, until the run is over.
+
+        While the engine of this object executes the run, transient events come between them: text as it is
+        written, progress, waits. Their `seq` is 0. A reader that is slow may miss some of these, and one in
+        another process gets none."""
+        run_id = await self.find(run_id)
+        if not live:
+            async for event in follow(self.store, run_id, after=after, live=False):
+                yield event
+            return
+        with self.engine.subscribe(run_id) as transient:
+            events = follow(self.store, run_id, after=after, transient=transient)
+            async with contextlib.aclosing(events):
+                async for event in events:
+                    yield event
 
     async def follow_all(
         self,
