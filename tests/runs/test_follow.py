@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.extend import Attachment
 from roundel.hosts import live_events
 from roundel.hosts.local import LocalEngine
 from roundel.kernel.events import TRANSIENT
@@ -81,7 +80,7 @@ def test_a_follower_of_a_waiting_run_sees_what_follows_the_answer(place: Any) ->
         async for event in runs.follow(run_id):
             events.append(event)
             if event.event == "human_input_required":
-                await runs.answer(run_id, "write it", execute=Attachment())
+                await runs.answer(run_id, "write it")
         check(events)
 
     using(place, story)
@@ -117,7 +116,7 @@ def test_progress_and_waits_are_delivered(place: Any) -> None:
         await runs.result(run_id)
         following = asyncio.create_task(collect(runs, run_id))
         await asyncio.sleep(0)
-        await runs.resume(run_id, workflow=graph)
+        await runs.resume(run_id)
         events = await following
         shown = [(event.event, event.address) for event in events if not event.seq]
         assert shown == [("call_waiting", "Work"), ("progress", "Work")]
@@ -150,7 +149,7 @@ def test_a_follower_may_leave_at_any_time(place: Any) -> None:
                     break
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        await runs.answer(run_id, "write it", execute=Attachment())
+        await runs.answer(run_id, "write it")
         assert (await runs.result(run_id)).completed
 
     using(place, story)

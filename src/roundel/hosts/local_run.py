@@ -95,6 +95,8 @@ class LocalRun:
         self._log.on_transient = on_transient
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
+        self.is_idle = False
+        """The run has nothing more to do here and is about to be released; requests are refused."""
         self._handling: set[asyncio.Task[None]] = set()
         """The tasks that apply requests from the store. The claim is released after they have ended."""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._middleware.observers)
@@ -227,6 +229,7 @@ class LocalRun:
                 leaving.callback(poller.remove, journal.claim)
             try:
                 await self._drive(begin, opened)
+                self.is_idle = True
             except (asyncio.CancelledError, KeyboardInterrupt) as error:
                 # Shielded: a second cancellation must not leave the run without its last fact.
                 await run_shielded(driver.stop())
@@ -304,6 +307,8 @@ class LocalRun:
             outcome = await self.request(decode_request(stored))
         except ValueError as error:
             outcome = str(error)
+        if outcome and self.is_idle:
+            return  # the request stays open, and its process applies it once the run is released
         try:
             await journal.store.settle(journal.claim, [stored.number], outcome or REQUEST_APPLIED)
         except StoreError as error:  # fenced, deleted or not writable: the next append would fail, too

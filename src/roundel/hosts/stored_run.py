@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
 from roundel.hosts.live_events import LiveEvents
+from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
@@ -103,20 +104,24 @@ def pinned_plan(pinned: Pinned) -> Plan:
     return compile_workflow(decode_pinned(pinned), pinned.semantics)
 
 
-def available_secrets(pinned: Pinned) -> SecretMasker:
-    """The secrets of a run, as far as the environment has them, and those of the environment itself. For
-    what is written to a run from outside of its host, such as a control request."""
-    return secrets_of(compile_workflow(decode_pinned(pinned, os.environ)))
+def available_secrets(pinned: Pinned, parts: UnstoredParts = NO_PARTS) -> SecretMasker:
+    """The secrets of a run, as far as the environment or this process has them, and those of the environment
+    itself. For what is written to a run from outside of its host, such as a control request."""
+    return secrets_of(compile_workflow(decode_pinned(pinned, parts.complete(os.environ))))
 
 
-def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
+def plan_to_resume(pinned: Pinned, source: Source | None = None, parts: UnstoredParts = NO_PARTS) -> Plan:
     """The plan of a run, to resume it: with its secrets, and with the functions of `source`, which is the
-    workflow that it was started with. StoreError if a secret is missing that a model might need."""
+    workflow that it was started with, or those that are remembered (`parts`). StoreError if a secret is
+    missing that a model might need."""
     original = decode_pinned(pinned)
     reloaded = _reload_workflow(pinned, original, source)
+    found = _unchanged_secrets(pinned, original, reloaded)
     dotenv_values = read_dotenv(Path(original.file).parent / ".env") if original.file else {}
-    # The environment wins over `.env`, and both over the file: a rotated key is set there.
-    environment = {**_unchanged_secrets(pinned, original, reloaded), **dotenv_values, **os.environ}
+    # The environment wins over `.env`, and both over the file: a rotated key is set there. Only what was
+    # given for this run wins over the environment.
+    environment = parts.complete({**found, **dotenv_values, **os.environ})
+    environment |= {name: value for name, value in given_secrets(source).items() if name in found}
     missing = [name for name in original.secrets if name not in environment]
     if missing and not pinned.script:  # a scripted run calls no model, so it needs no key
         raise StoreError(
@@ -126,9 +131,9 @@ def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
     workflow = decode_pinned(pinned, environment)
     # Only the functions of the given workflow are used, and of these only the ones that the run knows.
     # All else is as it was stored, whatever the file says today.
-    if source is not None and reloaded is not None:
-        functions = {name: reloaded.functions.get(name) for name in workflow.functions}
-        workflow = replace(workflow, functions=functions)
+    code = reloaded.functions if source is not None and reloaded is not None else {}
+    functions = {name: code.get(name) or parts.functions.get(name) for name in workflow.functions}
+    workflow = replace(workflow, functions=functions)
     return compile_workflow(workflow, pinned.semantics)
 
 
@@ -182,6 +187,7 @@ def changed_plan(
     limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    parts: UnstoredParts = NO_PARTS,
 ) -> Plan:
     """The plan for a fork or a replay of a run with another workflow, other limits or other variables.
     WorkflowError if the workflow is invalid, or lacks one of the variables.
@@ -189,7 +195,7 @@ def changed_plan(
     It has the variables, the limits, the memory group and the chosen model of the run, except for those that
     are given, and may read what the run may read. Variables are replaced when a workflow is loaded, so other
     ones need its source: the file that the run was started from, if none is given."""
-    original = decode_pinned(pinned, os.environ)
+    original = decode_pinned(pinned, parts.complete(os.environ))
     if variables:
         source = _source_with_placeholders(original, source)
     if source is None:
