@@ -31,8 +31,8 @@ from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import Workflow
 from roundel.workflow.message import Message
-from roundel.workflow.python_warnings import keep_caller
 from roundel.workflow.model_profile import choose_model
+from roundel.workflow.python_warnings import keep_caller
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Density, Drawing

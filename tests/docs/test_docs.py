@@ -2,7 +2,7 @@
 
 - A yaml, python or toml block that begins with `# file: NAME` is written to that file. A pyproject.toml
   counts as installed: its entry points are there for what follows.
-- Any other python block is run, and must not fail.
+- Any other python block is run, and must not fail; one that awaits at the top level is run as in a notebook.
 - In a console block each line that begins with `$ ` is run; what it prints must be what stands below it.
   `…` stands for anything, alone on a line also for several lines. Run ids and times are not compared.
 - The line `next: …` with which commands end is compared only where a page shows it.
@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -30,6 +32,11 @@ from tests.docs.manual import DOCS, PAGES, ROOT, Block, anchors, blocks, example
 from tests.docs.offline import copy_examples
 
 NEXT = "next: "
+NOTEBOOK = """
+import ast, asyncio, pathlib, sys
+text = pathlib.Path(sys.argv[1]).read_text()
+asyncio.run(eval(compile(text, sys.argv[1], "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {}))
+"""
 PAGES_TO_RUN = [ROOT / "README.md", *(page for page in PAGES if page.name != "server.md")]
 """The page about the server needs one that runs: test_server_page.py."""
 PAGES_WITH_LINKS = [*sorted(ROOT.glob("*.md")), *PAGES, *sorted(DOCS.glob("decisions/*.md"))]
@@ -115,7 +122,7 @@ class Reader:
     def _run_python(self, block: Block) -> None:
         program = self.folder / f"block_at_line_{block.line}.py"
         program.write_text(block.text, encoding="utf-8")
-        command = [sys.executable, str(program)]
+        command = [sys.executable, *(["-c", NOTEBOOK] if _is_notebook(block.text) else []), str(program)]
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -131,6 +138,12 @@ class Reader:
         sample = _sample(block.text)
         if "event" in sample:
             assert sample in self.events, f"no command of the page printed the event at line {block.line}"
+
+
+def _is_notebook(text: str) -> bool:
+    """Whether a program awaits at the top level."""
+    code = compile(text, "block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return bool(code.co_flags & inspect.CO_COROUTINE)
 
 
 def _without_next(printed: str) -> str:

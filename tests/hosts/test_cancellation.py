@@ -174,7 +174,7 @@ def test_a_cancelled_control_request_releases_the_run(tmp_path: Path, what: str)
         if what == "resume":
             return runs.resume(run_id, ask=never)
         if what == "answer":
-            return runs.answer(run_id, "yes")
+            return runs.answer(run_id, "yes", execute=False)
         return runs.fork(run_id) if what == "fork" else runs.pause(run_id)
 
     async def story(store: SqliteStore) -> None:

@@ -126,7 +126,7 @@ def test_deadline_that_passed_while_nobody_executed_the_run_holds(tmp_path: Path
             assert question.deadline == clock.time + 7200
             clock.time += 7200
             with pytest.raises(StoreError, match="had to be answered before 1970-01-12T15:46:40"):
-                await runs.answer(run_id, "yes")
+                await runs.answer(run_id, "yes", execute=False)
             with pytest.raises(StoreError, match="had to be answered before"):
                 await runs.answer(run_id, "yes", execute=roundel.hosts.local.NO_ATTACHMENT)
             result = await runs.resume(run_id)
@@ -147,7 +147,7 @@ def test_an_answer_before_the_deadline_is_kept_until_the_run_is_resumed(tmp_path
             run_id = await runs.start(asking(timeout="2h"), "go")
             await runs.result(run_id)
             clock.time += 7199
-            await runs.answer(run_id, "yes")
+            await runs.answer(run_id, "yes", execute=False)
             clock.time += 1e6
             assert (await runs.resume(run_id)).output == "yes"
         await store.close()

@@ -419,7 +419,7 @@ def test_a_pause_that_is_requested_during_a_step_is_refused_since_it_comes_anywa
         await runs.step_in_background(run_id)
         await bench.has_started.wait()
         with pytest.raises(StoreError, match="a pause is already requested; it is running"):
-            await runs.pause(run_id)
+            await runs.pause(run_id, wait=False)
         with pytest.raises(StoreError, match="is running; `roundel pause"):
             await runs.step(run_id)
         bench.open()
@@ -435,7 +435,7 @@ def test_a_pause_ends_a_step_to_the_next_round_early(place: str, bench: Bench) -
         bench.close("W[1]/W")
         await runs.step_in_background(run_id, round=True)
         await bench.has_started.wait()
-        await runs.pause(run_id, "coffee")
+        await runs.pause(run_id, "coffee", wait=False)
         bench.open()
         assert (await runs.result(run_id)).status == "paused"
         assert await stopped(runs, run_id) == ("coffee", "W[1]/B", "")
@@ -531,7 +531,7 @@ def test_after_a_lock_a_run_does_not_stop_twice_at_the_same_node(way: str, place
         with pytest.raises(StoreError, match=r"is locked; `roundel unlock .*` unlocks it"):
             await runs.step(run_id)
         assert (await runs.edit(run_id, "edited while locked", at="C")).status == "suspended_locked"
-        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 10})
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 10}, execute=False)
         if way == "step":
             assert await stopped(runs, run_id) == ("step", "C", "")
             rest = await walk(runs, run_id, go)
@@ -598,7 +598,7 @@ def test_a_run_that_fails_while_it_is_about_to_pause_can_be_retried_without_chan
             await runs.step_in_background(run_id, workflow=graph)
         await bench.has_started.wait()
         if way == "pause":
-            await runs.pause(run_id)
+            await runs.pause(run_id, wait=False)
         bench.open()
         assert (await runs.result(run_id)).status == "failed"
         go.set()
@@ -620,7 +620,7 @@ def test_a_step_to_a_person_leaves_the_question_open_and_goes_on_after_the_answe
         for whole_round in (False, True):
             with pytest.raises(StoreError, match="is paused: nothing is ready: the run waits for an answer"):
                 await runs.step(run_id, round=whole_round)
-        assert (await runs.answer(run_id, "yes")).status == "paused"
+        assert (await runs.answer(run_id, "yes", execute=False)).status == "paused"
         assert await ready(runs, run_id) == ["Last"]
         assert (await runs.step(run_id)).output == "Last 0"
         undisturbed = await begin(runs, HUMAN, {**says("W", "Last"), "H": "yes"})
@@ -668,7 +668,7 @@ def test_steps_go_on_beside_an_open_question(place: str) -> None:
             steps.append(places[0])
             assert (await runs.step(run_id)).status == "paused"
         assert steps == ["A", "B", "C", "D"]
-        await runs.answer(run_id, "yes")
+        await runs.answer(run_id, "yes", execute=False)
         assert await ready(runs, run_id) == ["Join"]
         assert (await runs.resume(run_id)).completed
 
@@ -685,8 +685,8 @@ def test_tool_calls_wait_for_their_approval_between_steps(place: str, bench: Ben
         assert len(asked) == 2
         with pytest.raises(StoreError, match="nothing is ready: the run waits for an answer"):
             await runs.step(run_id)
-        await runs.answer(run_id, "yes", at=asked[0])
-        await runs.answer(run_id, "no", at=asked[1])
+        await runs.answer(run_id, "yes", at=asked[0], execute=False)
+        await runs.answer(run_id, "no", at=asked[1], execute=False)
         assert bench.calls == [], "the run is paused"
         assert (await runs.step(run_id)).status == "paused"
         assert (await ready(runs, run_id), len(bench.calls)) == (["T[2]"], 1)
@@ -698,7 +698,7 @@ def test_a_paused_run_says_where_it_stands_after_an_answer(place: str) -> None:
     async def story(runs: Runs) -> None:
         run_id = await begin(runs, HUMAN, says("W", "Last"), breakpoints=["H"])
         await runs.step(run_id)
-        await runs.answer(run_id, "yes")
+        await runs.answer(run_id, "yes", execute=False)
         assert await ready(runs, run_id) == ["Last"]
         assert await stopped(runs, run_id) == ("step", "Last", "")
         summary = (await runs.row(run_id)).summary

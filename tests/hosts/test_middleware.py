@@ -222,7 +222,7 @@ def test_a_resumed_run_uses_the_middleware_given_on_resume(tmp_path: Path) -> No
 
     async def answer() -> roundel.Result:
         async with roundel.Runs(store) as runs:
-            await runs.answer(waiting.run_id, "yes")
+            await runs.answer(waiting.run_id, "yes", execute=False)
             return await runs.resume(waiting.run_id, middleware=[Mark("2")])
 
     assert asyncio.run(answer()).output == "b2"

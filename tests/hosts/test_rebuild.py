@@ -329,9 +329,9 @@ def test_crashing_answer_to_an_unowned_run_leaves_the_store_unchanged(tmp_path: 
         _, _, before = await newest(store)
         FAULTS["begin"] = [RuntimeError("boom")]
         with pytest.raises(RuntimeError, match="boom"):
-            await roundel.Runs(store).answer(run_id, "one")
+            await roundel.Runs(store).answer(run_id, "one", execute=False)
         assert await newest(store) == (run_id, "waiting", before)
-        await roundel.Runs(store).answer(run_id, "two")
+        await roundel.Runs(store).answer(run_id, "two", execute=False)
         result = await resumed(store, run_id)
         assert (result.status, result.output) == ("completed", "two")
 

@@ -285,8 +285,7 @@ def test_pause_that_waits_for_a_call_outlives_the_host(store: Store) -> None:
         engine = LocalEngine(lambda: store)
         run_id = await engine.start(spec())
         await has_begun("x")
-        pause = asyncio.create_task(Runs(store, engine=engine).pause(run_id, "lunch"))
-        await pause
+        await Runs(store, engine=engine).pause(run_id, "lunch", wait=False)
         assert (await store.row(run_id)).status == "running", "it waits for the call"
         await engine.release(0.01)
         row = await store.row(run_id)

@@ -165,7 +165,7 @@ def test_unlock_reuses_the_request_that_reached_the_limit(wire: Wire, provider: 
 
     async def unlock() -> roundel.Result:
         async with roundel.Runs(store) as runs:
-            await runs.unlock(locked.run_id, "one more", checks=CHECKS)
+            await runs.unlock(locked.run_id, "one more", checks=CHECKS, execute=False)
         return await roundel.resume_async(locked.run_id, store=store, workflow=flow)
 
     result = asyncio.run(unlock())

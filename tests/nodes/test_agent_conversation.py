@@ -181,7 +181,7 @@ def test_tool_request_beyond_the_limit_is_executed_after_unlock(tmp_path: Path) 
     async def unlock() -> roundel.Result:
         async with roundel.Runs(store) as runs:
             limits = {"rounds": 3}
-            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits)
+            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits, execute=False)
         return await roundel.resume_async(result.run_id, store=store, workflow=graph)
 
     result = asyncio.run(unlock())

@@ -342,7 +342,7 @@ def test_a_continued_count_survives_a_restart(tmp_path: Path) -> None:
 
     async def answer() -> None:
         async with roundel.Runs(store) as runs:
-            await runs.answer(result.run_id, "go on")
+            await runs.answer(result.run_id, "go on", execute=False)
 
     rounds: list[int] = []
     while result.status == "waiting":

@@ -260,7 +260,7 @@ def test_a_fork_of_a_locked_run_keeps_the_edits_that_were_made_meanwhile(place: 
         for _ in range(3):
             await runs.step(run_id)
         await runs.edit(run_id, "edited", at="D")
-        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 9})
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 9}, execute=False)
         assert await walk(runs, run_id, lambda: runs.step(run_id)) == ["C", "D", "Join"]
         assert await runs.replay(run_id) is None
         fork = await runs.fork(run_id, "D")

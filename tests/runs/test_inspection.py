@@ -266,7 +266,7 @@ def test_an_ordinary_pause_shows_what_may_be_entered_next(bench: Bench) -> None:
         bench.close(word)
         run_id = await runs.start(workflow, "go", script=script)
         await bench.has_started.wait()
-        await runs.pause(run_id, "lunch")
+        await runs.pause(run_id, "lunch", wait=False)
         bench.open()
         await runs.result(run_id)
         return run_id
@@ -499,12 +499,12 @@ def test_a_raised_limit_is_the_one_that_is_shown() -> None:
         seen = await runs.debug(run_id)
         assert (seen.status, ready(seen)[0][0]) == ("suspended_locked", "C")
         assert guards(seen) == {("model_calls", "flow"): (2, 2)}
-        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 8})
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"model_calls": 8}, execute=False)
         assert guards(await runs.debug(run_id)) == {("model_calls", "flow"): (2, 8)}
         run_id = await begin(runs, capped, says("W", "C"))
         assert (await runs.row(run_id)).status == "suspended_locked"
         assert guards(await runs.debug(run_id))["rounds", "W"] == (2, 2)
-        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 5})
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 5}, execute=False)
         seen = await runs.debug(run_id)
         assert [(loop.address, loop.limit) for loop in seen.loops] == [("W[3]", 5)]
         assert guards(seen)["rounds", "W"] == (3, 5)

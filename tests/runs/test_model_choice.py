@@ -62,7 +62,7 @@ async def waiting_run(runs: Runs, flow: Any, **options: Any) -> str:
 
 
 async def finish(runs: Runs, run_id: str) -> roundel.Result:
-    await runs.answer(run_id, "fine")
+    await runs.answer(run_id, "fine", execute=False)
     return await runs.resume(run_id)
 
 

@@ -105,7 +105,7 @@ async def locked_and_unlocked(store: Store, _home: Path) -> None:
         locked = await roundel.run_async(workflow, "go", script=script, store=store, limits={"steps": 3})
         assert locked.status == "suspended_locked"
         runs = roundel.Runs(store)
-        await runs.unlock(locked.run_id, "looked into it", checks=CHECKS, limits={"steps": 9})
+        await runs.unlock(locked.run_id, "looked into it", checks=CHECKS, limits={"steps": 9}, execute=False)
         await runs.resume(locked.run_id)
         await runs.fork(
             locked.run_id, "A[1]/B" if case == "dead loop" else "Writer[1]/Critic", message="another word"
@@ -120,7 +120,7 @@ async def asked_and_paused(store: Store, _home: Path) -> None:
     for how in ("waiting", "answered", "paused", "stopped"):
         run_id = (await roundel.run_async(asking, "go", store=store)).run_id
         if how == "answered":
-            await runs.answer(run_id, "yes")
+            await runs.answer(run_id, "yes", execute=False)
             await runs.resume(run_id)
         elif how == "paused":
             await runs.pause(run_id, "lunch")

@@ -39,7 +39,7 @@ def test_pauses_and_answers_change_nothing(place: Path) -> None:
 
     async def story(runs: roundel.Runs) -> None:
         await runs.pause("last")
-        await runs.answer("last", "go on")
+        await runs.answer("last", "go on", execute=False)
         assert (await runs.resume("last")).status == "waiting"
         assert await runs.replay("last") is None
         await runs.stop("last")
@@ -99,7 +99,7 @@ def test_a_run_resumed_with_other_middleware_replays_the_same(place: Path, first
     roundel.run(workflow, "go", script={"A": "a", "B": "b"}, store=place, middleware=then)
 
     async def story(runs: roundel.Runs) -> None:
-        await runs.answer("last", "yes")
+        await runs.answer("last", "yes", execute=False)
         result = await runs.resume("last", middleware=later)
         assert result.output == ("b" if first else "b!!")
         assert await runs.replay(result.run_id) is None
@@ -179,22 +179,24 @@ def test_unlocked_run_replays_the_same(
         assert await runs.replay(run_id) is None, "while it is locked"
         status = "suspended_locked"
         while status == "suspended_locked":
-            await runs.unlock(run_id, "go on", checks=CHECKS, by="me", **unlocked)
+            await runs.unlock(run_id, "go on", checks=CHECKS, by="me", **unlocked, execute=False)
             assert await runs.replay(run_id) is None, "once it is unlocked"
             status = (await runs.resume(run_id)).status
             if status == "suspended_locked" and not unlocked:
-                await runs.unlock(run_id, "again", checks=CHECKS, by="me", limits={"rounds": 50})
+                await runs.unlock(
+                    run_id, "again", checks=CHECKS, by="me", limits={"rounds": 50}, execute=False
+                )
                 status = (await runs.resume(run_id)).status
         assert status == "waiting"
         assert await runs.replay(run_id) is None, "while it waits"
         await runs.pause(run_id)
         assert await runs.replay(run_id) is None, "while it is paused"
-        await runs.answer(run_id, "fine")
+        await runs.answer(run_id, "fine", execute=False)
         assert (await runs.resume(run_id)).completed
         assert await runs.replay(run_id) is None, "to its end"
         fork = await runs.fork(run_id, "Person")
         assert await runs.replay(fork) is None, "and its fork"
-        await runs.answer(fork, "very fine")
+        await runs.answer(fork, "very fine", execute=False)
         assert (await runs.resume(fork)).completed
         assert await runs.replay(fork) is None, "and its fork, to its end"
         other = await runs.fork(run_id, "Person", limits={"cost_usd": 5})
@@ -207,7 +209,7 @@ def test_lock_avoided_or_moved_by_another_limit_is_a_replay_difference(place: Pa
     run_id = locked_run(place, {"rounds": 2})
 
     async def story(runs: roundel.Runs) -> None:
-        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 50})
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 50}, execute=False)
         assert (await runs.resume(run_id)).status == "waiting"
         gone = await runs.replay(run_id, limits={"rounds": 50})
         assert gone is not None

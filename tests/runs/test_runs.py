@@ -29,7 +29,7 @@ def test_run_is_answered_round_by_round_until_it_completes(place: Path) -> None:
         for number in range(1, 5):
             (question,) = await runs.questions(row.id)
             assert question.address == f"Writer[{number}]/Editor"
-            answered = await runs.answer("last", roundel.Message("go on", "user"))
+            answered = await runs.answer("last", roundel.Message("go on", "user"), execute=False)
             assert answered.status == "running"
             outputs.append((await runs.resume(row.id)).output)
         assert outputs == ["", "", "", DRAFTS[-1]["text"]]
@@ -66,7 +66,7 @@ def test_unowned_run_is_paused_and_stopped_in_the_store(place: Path) -> None:
         assert (await runs.row("last")).status == "paused"
         with pytest.raises(roundel.StoreError, match="is paused"):
             await runs.pause("last")
-        await runs.answer("last", "go on")
+        await runs.answer("last", "go on", execute=False)
         assert (await runs.row("last")).status == "paused"
         assert (await runs.resume("last")).status == "waiting"
         await runs.stop("last")
@@ -140,7 +140,7 @@ def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
         begun = shown(await runs.row(run_id))
         assert (begun["loops"][0]["address"], begun["score"], begun["questions"]) == ("Writer[1]", None, [])
         await runs.wait(run_id)
-        await runs.answer(run_id, "go on")
+        await runs.answer(run_id, "go on", execute=False)
         await runs.resume(run_id)
         progress = shown(await runs.row(run_id))
         assert progress == {
@@ -249,7 +249,7 @@ def test_workflow_with_functions_must_be_given_on_resume(place: Path) -> None:
 
     async def story(runs: roundel.Runs) -> None:
         (question,) = await runs.questions("last")
-        await runs.answer("last", "hey", at=question.address)
+        await runs.answer("last", "hey", at=question.address, execute=False)
         with pytest.raises(roundel.WorkflowError, match=r"'shout' was given in Python.*workflow="):
             await runs.resume("last")
         assert (await runs.resume("last", workflow=graph)).output == "HEY"

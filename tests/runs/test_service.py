@@ -120,7 +120,7 @@ def test_a_run_that_is_not_stored_is_started_paused_and_stopped(place: Any) -> N
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea", stored=False)
         await gate.has_started.wait()
-        await runs.pause(run_id, "lunch")
+        await runs.pause(run_id, "lunch", wait=False)
         assert (await runs.inspect(run_id)).state.paused == "lunch"
         with pytest.raises(roundel.StoreError, match="a pause is already requested"):
             await runs.pause(run_id)
@@ -325,7 +325,7 @@ def test_a_service_works_with_any_engine_and_leaves_it_running(place: Any) -> No
         async with roundel.Runs(first.store, engine=engine) as runs:
             run_id = await runs.start(gate.graph, "tea")
             await gate.has_started.wait()
-            await runs.pause(run_id, "lunch")
+            await runs.pause(run_id, "lunch", wait=False)
             await runs.resume_in_background(run_id)
             assert (await runs.inspect(run_id)).state.status == "running"
             runs.interrupt(run_id)

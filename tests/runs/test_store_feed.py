@@ -102,7 +102,7 @@ def test_a_feed_follows_waiting_retried_forked_and_revised_runs(store: Store) ->
         await runs.wait(waiting)
         feed = StoreFeed(store)
         seen = [batch async for batch in feed.follow(live=False)]
-        await runs.answer(waiting, "go on")
+        await runs.answer(waiting, "go on", execute=False)
         await runs.resume(waiting)
         fork = await runs.fork(waiting, "Writer[2]")
         await runs.resume(fork)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundel.hosts.engine import Attachment
 from roundel.journal.in_memory import InMemoryStore
 from roundel.kernel.events import Event
 from roundel.nodes.loading import draft_text_plan
@@ -37,14 +36,10 @@ def plan_of(text: str) -> Plan:
     return plan
 
 
-async def start(runs: Runs, rounds: int, hub: EventHub | None = None, **options: Any) -> str:
-    def on_event(event: Event) -> None:
-        if hub is not None and not event.seq:
-            hub.publish_transient(event)
-
+async def start(runs: Runs, rounds: int, **options: Any) -> str:
     script = options.pop("script", {"Writer": ["one", "two", "three"]})
     plan = plan_of(loop_text(rounds))
-    return await runs.start(plan, "x", script=script, attach=Attachment(on_event=on_event), **options)
+    return await runs.start(plan, "x", script=script, **options)
 
 
 class Client:
@@ -173,12 +168,11 @@ def test_transient_events_reach_those_who_are_there() -> None:
         runs = Runs(InMemoryStore())
         hub = EventHub(runs)
         script = {"Writer": [{"text": "a long and winding text", "stream": True}]}
-        run_id = await start(runs, 3, hub, script=script, paused=True)
+        run_id = await start(runs, 3, script=script, paused=True)
         there = Client(run_id)
         following = asyncio.create_task(there.follow(hub))
         await there.arrived.wait()
-        attach = Attachment(on_event=lambda event: None if event.seq else hub.publish_transient(event))
-        await runs.resume(run_id, attach=attach)
+        await runs.resume(run_id)
         await following
         assert "token_stream" in there.notices and len(there.notices) <= MAX_TRANSIENT + 1
         later = Client(run_id)

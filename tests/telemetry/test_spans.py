@@ -250,7 +250,7 @@ def test_the_next_segment_records_who_unlocked_the_run(tmp_path: Path) -> None:
 
     async def unlocked(runs: roundel.Runs) -> list[roundel.Event]:
         checks = ("cause_understood", "cost_accepted", "workflow_reviewed")
-        await runs.unlock(locked.run_id, "it is late", checks=checks, by="ada", exit="Out")
+        await runs.unlock(locked.run_id, "it is late", checks=checks, by="ada", exit="Out", execute=False)
         await runs.resume(locked.run_id)
         return list(await runs.events(locked.run_id))
 
@@ -279,7 +279,7 @@ def test_a_run_resumed_elsewhere_is_one_trace(tmp_path: Path) -> None:
     assert attributes_of(here.one("invoke_workflow human_review"))["roundel.reason"] == "for Writer[1]/Editor"
 
     async def answered_elsewhere(runs: roundel.Runs) -> None:
-        await runs.answer(waiting.run_id, "Say when.")
+        await runs.answer(waiting.run_id, "Say when.", execute=False)
         await runs.resume(waiting.run_id, middleware=[elsewhere.telemetry])
 
     using(store, answered_elsewhere)

@@ -23,7 +23,7 @@ from roundel.cli.options import RunAddress, data_option, parse_raised_limits, ra
 from roundel.cli.output import console, echo
 from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
 from roundel.hosts.control import UnclearAnswer
-from roundel.hosts.engine import Attach
+from roundel.hosts.engine import Execute
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.unlock import CHECKS, UnlockRefused
 from roundel.runs.runs import Runs
@@ -60,7 +60,7 @@ def pause_command(run: str, reason: str, place: str | None) -> None:
 
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
-        await runs.pause(run_id, reason)
+        await runs.pause(run_id, reason, wait=False)
         suggest("resume", run_id)
         echo(f"run {run_id} pauses")
 
@@ -154,7 +154,7 @@ async def _show(runs: Runs, run_id: str) -> None:
 async def _answer(
     runs: Runs, run_id: str, message: Message, address: str, no_run: bool, as_json: bool
 ) -> int:
-    async def answer(attach: Attach | None = None) -> RunRow:
+    async def answer(attach: Execute = False) -> RunRow:
         try:
             return await runs.answer(run_id, message, at=address, exact=True, execute=attach)
         except UnclearAnswer as error:  # for a tool approval, a typing error must not count as a refusal
@@ -270,7 +270,7 @@ def unlock_command(
         if _missing(why, checks):
             why, checks = await _ask_missing(runs, run_id, why, checks)
 
-        async def unlock(attach: Attach | None = None) -> None:
+        async def unlock(attach: Execute = False) -> None:
             try:
                 await runs.unlock(
                     run_id,

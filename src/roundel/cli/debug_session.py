@@ -240,7 +240,7 @@ class DebugSession:
 
     async def pause(self) -> None:
         self._refuse_if_over()
-        await self.runs.pause(self.run_id)
+        await self.runs.pause(self.run_id, wait=False)
 
     async def toggle_breakpoint(self, node: NodePlan) -> str:
         """Sets or removes the breakpoint before every execution of a node, and says which."""

@@ -94,6 +94,8 @@ from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
+TransientObserver = Callable[[int, Event], object]
+"""Gets a transient event, and the number of the last event that was published before it."""
 
 CALL_RESULTS = (Finished, Answered, Expired, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot apply one, the call has failed."""
@@ -107,6 +109,9 @@ class RunLog:
         self.state = state
         self.journal: RunJournal | None = None
         self.observers: tuple[Observer, ...] = ()
+        self.on_transient: TransientObserver | None = None
+        self.published = 0
+        """The number of the last event that observers have seen, or could have read in the store."""
         self.has_uncommitted = False
         """The state is ahead of the journal. Stays False without a journal."""
         self.damage: BaseException | None = None
@@ -135,9 +140,7 @@ class RunLog:
             except BaseException as error:
                 self.damage = error
                 raise
-            for observe in self.observers:
-                for event in events:
-                    observe(event)
+            self._show(events)
             return commands
         try:
             fact = journal.add(fact, self._secrets)
@@ -194,9 +197,14 @@ class RunLog:
 
     def _publish(self) -> None:
         events, self._unpublished = self._unpublished, []
-        for observe in self.observers:
-            for event in events:
-                observe(event)
+        self._show(events)
+
+    def _show(self, events: list[Event]) -> None:
+        if events:
+            self.published = events[-1].seq
+            for observe in self.observers:
+                for event in events:
+                    observe(event)
 
     def publish_transient(
         self, event: str, address: str, data: dict[str, Any], now: float, *, is_output: bool = True
@@ -207,9 +215,11 @@ class RunLog:
         execution = self.state.calls.get(address)
         if execution is None or (is_output and not execution.node.logs_output):
             return
-        node_id = execution.node.id
+        shown = Event(0, event, stamp(now), self.state.run_id, execution.node.id, address, data)
         for observe in self.observers:
-            observe(Event(0, event, stamp(now), self.state.run_id, node_id, address, data))
+            observe(shown)
+        if self.on_transient is not None:
+            self.on_transient(self.published, shown)
 
 
 def _replace_unencodable(fact: Fact, error: ValueError) -> Failed:

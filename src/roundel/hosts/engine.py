@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.hosts.control import AskHandler, RunRequest
+from roundel.hosts.live_events import LiveEvents
+from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
@@ -132,6 +134,19 @@ Attach = Attachment | Callable[[str, Inspection], Attachment]
 know the plan before the first event."""
 
 
+class RememberedRun(Struct, frozen=True):
+    """What an engine remembers of a run that it has executed: what the run needs, and the store does not
+    contain."""
+
+    parts: UnstoredParts = NO_PARTS
+    attach: Attach = Attachment()
+
+
+Execute = Attach | bool
+"""Whether this process executes a run that no other does, and what it adds then. True: what it added when it
+last executed the run, which is nothing if it has not."""
+
+
 def resolve_attachment(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
     """The attachment for a run that is about to be executed."""
     return attach if isinstance(attach, Attachment) else attach(run_id, inspection)
@@ -151,16 +166,20 @@ class Engine(Protocol):
         run_id: str,
         request: RunRequest,
         *,
-        execute: Attach | None = None,
+        execute: Execute = False,
         workflow: Source | None = None,
     ) -> bool:
         """Applies a control request, which is durable when this returns. Returns whether a process
         executes the run then.
 
-        If none does, and `execute` is given, this engine executes it from now on; `workflow` provides
-        the code of functions again, for a workflow that was built in Python. Without `execute`, `Resume`
-        only takes back a pause that has not taken effect. StoreError if the run does not allow the
-        request; Busy if another process executes a run that was to be resumed."""
+        If none does, this engine executes it from now on, unless `execute` is False; `workflow` provides
+        the code of functions again, for a workflow that was built in Python, if this engine has not
+        executed the run before. Without `execute`, `Resume` only takes back a pause that has not taken
+        effect. StoreError if the run does not allow the request; Busy if another process executes a run
+        that was to be resumed.
+
+        If the caller of an answer or an unlock is cancelled, the request is applied or not, and a run that
+        has begun to continue does so."""
 
     async def inspect(self, run_id: str) -> Inspection:
         """The state of a run."""
@@ -171,6 +190,16 @@ class Engine(Protocol):
     async def wait(self, run_id: str) -> Result:
         """Like `result`, for a run that was just started or resumed here: a caller that is cancelled
         stops the run. For programs that start a run and wait for it, where nobody else would stop it."""
+
+    async def wait_until_idle(self, run_id: str) -> None:
+        """Waits until no process executes a run. Unlike `result`, it leaves the result of a run that is not
+        stored for those who ask for it."""
+
+    def subscribe(self, run_id: str) -> AbstractContextManager[LiveEvents]:
+        """The transient events of a run, while this engine executes it."""
+
+    def recall(self, run_id: str) -> RememberedRun:
+        """What this engine remembers of a run; empty if it has not executed it."""
 
     def interrupt(self, run_id: str, reason: str) -> None:
         """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be
@@ -184,4 +213,6 @@ class Engine(Protocol):
         flight may finish for some seconds, and no status changes."""
 
     async def close(self) -> None:
-        """Stops the runs that are still executed here, and waits until they have ended."""
+        """Stops the runs that are still executed here, and waits until they have ended. Those that an answer
+        or an unlock has continued are handed back instead, as by `release`: who answers a question does not
+        expect to stop the run."""

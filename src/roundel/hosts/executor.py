@@ -331,7 +331,7 @@ def check_runnable(plan: Plan, report: Report) -> None:
         plan,
         "",
         time.time,
-        script=Script({}, {}),
+        script=Script({}, {}, Report()),
         folder=Path(),
         record=None,
         say=lambda *_text: None,

@@ -7,6 +7,8 @@
     core.py        decides what to start, to defer and to cancel; applies facts, publishes events
     executor.py    executes effects: nodes, people, functions on edges, middleware
     stored_run.py  creates runs in a store, opens them again, reads their events
+    remembered_runs.py  what a run needs and the store does not contain, for runs that were executed here
+    live_events.py      transient events for those who follow a run
 
 *A run has a task of its own.* The engine creates it, and callers only wait for it, shielded. So whatever
 cancels that task is an interrupt, a stop, the loss of the run, or a caller for whom the engine passes
@@ -30,6 +32,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -43,6 +46,7 @@ from roundel.hosts.control import (
     RunRequest,
     StepRun,
     Stop,
+    Unlock,
     encode_request,
     explain_not_resumable,
     resolve_request,
@@ -51,13 +55,17 @@ from roundel.hosts.control import (
 from roundel.hosts.engine import (
     Attach,
     Attachment,
+    Execute,
     Inspection,
+    RememberedRun,
     Result,
     RunSpec,
     resolve_attachment,
     result_from_summary,
 )
+from roundel.hosts.live_events import LiveEvents, LiveFeeds
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
+from roundel.hosts.remembered_runs import RememberedRuns
 from roundel.hosts.stored_run import (
     available_secrets,
     create,
@@ -67,8 +75,9 @@ from roundel.hosts.stored_run import (
     pinned_plan,
     plan_to_resume,
 )
+from roundel.hosts.unstored_parts import given_secrets, unstored_parts
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Busy, Claim, Store, StoreError
+from roundel.journal.store import Busy, Claim, RunRow, Store, StoreError
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Ask
 from roundel.kernel.debugging import STEP
@@ -90,6 +99,9 @@ would refuse them; they are applied once it has released the run."""
 MAX_FAILURES_REMEMBERED = 100
 """A server may start runs that nobody ever asks for again."""
 NO_ATTACHMENT = Attachment()
+_TASKS: set[asyncio.Task[Result]] = set()
+"""The tasks of all runs that this process executes. asyncio itself has only weak references to tasks, and an
+engine may be dropped by its user while a run continues."""
 logger = logging.getLogger("roundel")
 
 
@@ -100,6 +112,8 @@ class _Execution:
         self.run, self.task = run, task
         self.awaited = False
         """A caller waits for the result and receives the exception, so it need not be logged."""
+        self.is_handed_back = False
+        """When the engine closes, the run is handed back to the store and not stopped."""
 
 
 class LocalEngine:
@@ -117,6 +131,8 @@ class LocalEngine:
         self._policy = policy
         """What all runs may use that this engine executes, also those that it resumes."""
         self._executions: dict[str, _Execution] = {}
+        self._remembered = RememberedRuns()
+        self._live = LiveFeeds()
         self._failures: dict[str, BaseException] = {}
         """The exceptions of executions that nobody waited for, by run, until somebody asks for the
         result."""
@@ -148,6 +164,7 @@ class LocalEngine:
             except BaseException:
                 await run.discard()
                 raise
+            self._remembered.add(run_id, unstored_parts(new.plan.workflow, given_secrets(new.plan)), attach)
         self._launch(run, run.run(new.messages))
         return run_id
 
@@ -178,6 +195,7 @@ class LocalEngine:
                 script=inspection.script,
                 ask=attachment.ask,
                 on_event=attachment.on_event,
+                on_transient=partial(self._live.publish, run_id),
                 middleware=attachment.middleware,
                 recorder=attachment.recorder,
                 run_id=run_id,
@@ -186,10 +204,10 @@ class LocalEngine:
             )
 
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
-        """Starts the task that executes a run. The dictionary is also what keeps the task alive: asyncio
-        itself has only weak references to tasks."""
+        """Starts the task that executes a run."""
         task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}")
         self._executions[run.run_id] = execution = _Execution(run, task)
+        _TASKS.add(task)
         task.add_done_callback(lambda _task: self._on_task_done(execution))
         return execution
 
@@ -197,6 +215,8 @@ class LocalEngine:
         """Logs and remembers an exception that no caller has received; asyncio would only complain about
         it when the task is garbage-collected."""
         run, task = execution.run, execution.task
+        _TASKS.discard(task)
+        self._remembered.forget(run.run_id, run.state.status)
         # The result of a stored run is in the store. That of any other run stays here until `result`
         # returns it.
         if run.journal is not None:
@@ -228,20 +248,37 @@ class LocalEngine:
                     self._forget(execution)
         if run_id in self._failures:
             raise self._failures.pop(run_id)
-        # Another process executes it, if any does. The first wait returns at once, since every position
-        # is larger than 0; from then on a wait begins behind the position that was seen before the row
-        # was read.
+        row = await self._wait_for_idle_row(run_id)
+        if row.status == "running" or row.summary is None:
+            raise StoreError(f"no process executes run {run_id}; `roundel resume {run_id}` resumes it")
+        return result_from_summary(run_id, {**row.summary, "status": row.status})
+
+    async def _wait_for_idle_row(self, run_id: str) -> RunRow:
+        """The row of a run that another process executes, if any does, as soon as the run is idle or has no
+        owner."""
+        # The first wait returns at once, since every position is larger than 0; from then on a wait begins
+        # behind the position that was seen before the row was read.
         position = 0
         while True:
             row = await self.store.row(run_id)
-            if row.status != "running" and row.summary is not None:
-                return result_from_summary(run_id, {**row.summary, "status": row.status})
-            if not row.owner:
-                raise StoreError(f"no process executes run {run_id}; `roundel resume {run_id}` resumes it")
+            if not row.owner or (row.status != "running" and row.summary is not None):
+                return row
             # The timeout is for an owner that dies: its death appends nothing.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     position = await self.store.wait_for_append(position)
+
+    async def wait_until_idle(self, run_id: str) -> None:
+        execution = self._executions.get(run_id)
+        if execution is None:
+            await self._wait_for_idle_row(run_id)
+            return
+        execution.awaited = True
+        # Neither shielded nor awaited itself: a caller that stops waiting must not stop the run, and a run
+        # that is stopped must not cancel the caller.
+        await asyncio.wait([execution.task])
+        if not execution.task.cancelled() and (error := execution.task.exception()) is not None:
+            raise error
 
     async def wait(self, run_id: str) -> Result:
         execution = self._executions.get(run_id)  # None if it was idle at once
@@ -259,7 +296,7 @@ class LocalEngine:
         run_id: str,
         request: RunRequest,
         *,
-        execute: Attach | None = None,
+        execute: Execute = False,
         workflow: Source | None = None,
     ) -> bool:
         executed = not isinstance(request, Stop)  # after a stop, no process executes the run
@@ -268,18 +305,18 @@ class LocalEngine:
             await asyncio.sleep(0)  # its task has not begun yet, so its state is not known
             run = self._get_executing(run_id)
         if run is not None and not await self._is_leaving(run, request):
-            _raise_refusal(run_id, await run.request(resolve_request(request, run.state)))
-            return executed
+            refusal = await run.request(resolve_request(request, run.state))
+            if not (refusal and run.is_idle and run.journal is not None):
+                _raise_refusal(run_id, refusal)
+                return executed
+            # It had become idle before it could take the request, which is applied once it is released.
+            await self._wait_for_release(run)
         store = self.store
-        row = await store.row(run_id)
         # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
-        if row.owner and await self._forward(run_id, request):
+        if (await store.row(run_id)).owner and await self._forward(run_id, request):
+            if isinstance(request, Stop):
+                self._remembered.forget(run_id)
             return executed
-        # The run was paused by a person, or locked; an answer does not let it continue.
-        if (row.status == "paused" and not isinstance(request, (Resume, StepRun))) or (
-            row.status == "suspended_locked" and isinstance(request, Answer)
-        ):
-            execute = None
         # From here on the request races with other processes that want the run, too: the claim decides.
         try:
             claim = await store.claim(run_id)
@@ -287,7 +324,14 @@ class LocalEngine:
             raise Busy(
                 f"{busy}; {_follow_hint(run_id) if isinstance(request, Resume) else 'try again'}"
             ) from busy
-        if execute is None:
+        # Read under the claim, so that it stays true.
+        status = (await self._read_claimed(claim)).status
+        # The run was paused by a person, or locked; an answer does not let it continue.
+        if (status == "paused" and not isinstance(request, (Resume, StepRun))) or (
+            status == "suspended_locked" and isinstance(request, Answer)
+        ):
+            execute = False
+        if execute is False:
             # Nobody executes the run, so there is no pause that has not taken effect, and nothing to
             # take back.
             if isinstance(request, Resume):
@@ -295,15 +339,28 @@ class LocalEngine:
                 return False
             await self._apply(claim, request)
             return False
-        await self._resume(claim, request, execute, workflow)
+        attach = self._remembered.get(run_id).attach if execute is True else execute
+        await self._resume(claim, request, attach, workflow)
         return True
+
+    async def _read_claimed(self, claim: Claim) -> RunRow:
+        try:
+            return await self.store.row(claim.run_id)
+        except BaseException:
+            await self.store.release(claim)
+            raise
+
+    async def _wait_for_release(self, run: LocalRun) -> None:
+        execution = self._executions.get(run.run_id)
+        if execution is not None and execution.run is run:
+            await asyncio.wait([execution.task])
 
     async def _is_leaving(self, run: LocalRun, request: RunRequest) -> bool:
         """Whether the run of a request has just been paused or locked; then waits until it is released
         here."""
         if run.state.status not in ("paused", "suspended_locked") or not isinstance(request, FOR_RELEASED):
             return False
-        await asyncio.wait([self._executions[run.run_id].task])
+        await self._wait_for_release(run)
         return True
 
     async def _forward(self, run_id: str, request: RunRequest) -> bool:
@@ -373,7 +430,7 @@ class LocalEngine:
         body = encode_request(request)
         if not any(body.values()):
             return body  # nothing to mask, so the workflow need not be read
-        secrets = available_secrets(await self.store.pinned(run_id))
+        secrets = available_secrets(await self.store.pinned(run_id), self._remembered.get(run_id).parts)
         # An address must stay exact, even if a part of it looks like a secret.
         address = {"address": body["address"]} if "address" in body else {}
         return {**secrets.mask_value(body), **address}
@@ -387,7 +444,8 @@ class LocalEngine:
             state = opened.state
             assert opened.pinned is not None
             now = max(self._clock(), state.since)  # the time of a run never goes back
-            fact = mask_fact(to_fact(resolve_request(request, state), now), available_secrets(opened.pinned))
+            secrets = available_secrets(opened.pinned, self._remembered.get(claim.run_id).parts)
+            fact = mask_fact(to_fact(resolve_request(request, state), now), secrets)
             # Nobody makes the calls that are in flight, so there is nothing to wait for.
             if isinstance(fact, Locked):
                 fact = msgspec.structs.replace(fact, abandoned=True)
@@ -400,6 +458,7 @@ class LocalEngine:
             journal.add(fact)
             journal.add_decisions(state.decisions.made)
             await journal.commit(state)
+            self._remembered.forget(claim.run_id, state.status)
         finally:
             await journal.close()
 
@@ -425,15 +484,22 @@ class LocalEngine:
         except BaseException:
             await journal.close()
             raise
+        given = {**self._remembered.get(claim.run_id).parts.given, **given_secrets(workflow)}
+        self._remembered.add(claim.run_id, unstored_parts(opening.plan.workflow, given), attach)
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         execution = self._launch(run, run.resume(state, *facts, opened=opened))
         execution.awaited = True  # an exception before `opened` is raised to this caller, and not logged
+        # An answer and an unlock are for the run, which may have been started elsewhere: those who give them
+        # and then leave do not want to stop it.
+        execution.is_handed_back = isinstance(request, (Answer, Unlock))
         try:
-            # `opened` never completes if the task fails first.
-            waited: list[asyncio.Future[Any]] = [opened, execution.task]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            await _wait_for_either(opened, execution.task)
         except asyncio.CancelledError:
-            await run_shielded(_cancel_and_wait(execution.task))
+            if execution.is_handed_back:
+                await run_shielded(_wait_for_either(opened, execution.task))
+                execution.awaited = not opened.done()  # what refused the request need not be logged
+            else:
+                await run_shielded(_cancel_and_wait(execution.task))
             raise
         if not opened.done():
             try:
@@ -451,8 +517,9 @@ class LocalEngine:
         resumes = isinstance(request, Resume)
         # The refusal needs neither the run's secrets nor its code, which may be missing here.
         refused = resumes and row.status in NOT_RESUMABLE
+        parts = self._remembered.get(run_id).parts
         opened = await open_run(
-            store, run_id, pinned_plan if refused else lambda pinned: plan_to_resume(pinned, workflow)
+            store, run_id, pinned_plan if refused else lambda pinned: plan_to_resume(pinned, workflow, parts)
         )
         state = opened.state
         if resumes and state.status in NOT_RESUMABLE:
@@ -468,6 +535,12 @@ class LocalEngine:
         run = self._get_executing(run_id)
         if run is not None:
             run.interrupt(reason)
+
+    def recall(self, run_id: str) -> RememberedRun:
+        return self._remembered.get(run_id)
+
+    def subscribe(self, run_id: str) -> contextlib.AbstractContextManager[LiveEvents]:
+        return self._live.subscribe(run_id)
 
     # Inspecting.
 
@@ -499,10 +572,22 @@ class LocalEngine:
 
     async def close(self) -> None:
         """Stops all runs that are executed here, one after the other, and waits for each: a cancellation
-        ends a run as stopped, which has to be written."""
+        ends a run as stopped, which has to be written. Those that an answer or an unlock has continued are
+        handed back."""
         for execution in list(self._executions.values()):
-            await _cancel_and_wait(execution.task)
+            if execution.is_handed_back:
+                execution.run.hand_back()
+                await asyncio.wait([execution.task])
+            else:
+                await _cancel_and_wait(execution.task)
         self._executions.clear()
+        self._remembered.clear()
+
+
+async def _wait_for_either(opened: asyncio.Future[None], task: asyncio.Task[Any]) -> None:
+    """Waits until a run is opened, or its task has failed before."""
+    waited: list[asyncio.Future[Any]] = [opened, task]
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
-from roundel.hosts.core import Observer, RunLog
+from roundel.hosts.core import Observer, RunLog, TransientObserver
 from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
@@ -61,6 +61,7 @@ class LocalRun:
         script: Script | None = None,
         ask: AskHandler | None = None,
         on_event: Observer | None = None,
+        on_transient: TransientObserver | None = None,
         middleware: Sequence[Middleware] = (),
         recorder: ScriptRecorder | None = None,
         run_id: str = "",
@@ -91,8 +92,11 @@ class LocalRun:
         answers = AnswerSource(plan, script, ask)
         self._executor = Executor(plan, ready.behaviours, edges, services, answers, self._middleware)
         self._log = RunLog(Run(plan), services.secrets)
+        self._log.on_transient = on_transient
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
+        self.is_idle = False
+        """The run has nothing more to do here and is about to be released; requests are refused."""
         self._handling: set[asyncio.Task[None]] = set()
         """The tasks that apply requests from the store. The claim is released after they have ended."""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._middleware.observers)
@@ -144,10 +148,6 @@ class LocalRun:
             data["fraction"] = fraction
         self._log.publish_transient("progress", address, data, self.now())
 
-    def observe(self, observer: Observer) -> None:
-        """Adds an observer, which sees the events from now on."""
-        self._log.observers = (*self._log.observers, observer)
-
     def use_store(self, store: Store) -> None:
         """Puts the run's memories and its working folder where the run will be stored: a process that
         resumes it from another folder finds them there. StoreError if the store has no place for what
@@ -189,7 +189,7 @@ class LocalRun:
         return await self._execute(lambda: self._reopen(state, *facts), opened)
 
     def _reopen(self, state: Run, *facts: Fact) -> list[Command]:
-        self._log.state = state
+        self._log.state, self._log.published = state, state.seq
         self._set_clock(state.since)
         # Other middleware may be installed here than where the run was started: which nodes are
         # intercepted is part of the facts, so that a replay agrees.
@@ -229,6 +229,7 @@ class LocalRun:
                 leaving.callback(poller.remove, journal.claim)
             try:
                 await self._drive(begin, opened)
+                self.is_idle = True
             except (asyncio.CancelledError, KeyboardInterrupt) as error:
                 # Shielded: a second cancellation must not leave the run without its last fact.
                 await run_shielded(driver.stop())
@@ -306,6 +307,8 @@ class LocalRun:
             outcome = await self.request(decode_request(stored))
         except ValueError as error:
             outcome = str(error)
+        if outcome and self.is_idle:
+            return  # the request stays open, and its process applies it once the run is released
         try:
             await journal.store.settle(journal.claim, [stored.number], outcome or REQUEST_APPLIED)
         except StoreError as error:  # fenced, deleted or not writable: the next append would fail, too

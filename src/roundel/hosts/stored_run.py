@@ -19,9 +19,11 @@ workflow. Functions are found by their names, or given again.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
+from roundel.hosts.live_events import LiveEvents
+from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
@@ -100,20 +104,24 @@ def pinned_plan(pinned: Pinned) -> Plan:
     return compile_workflow(decode_pinned(pinned), pinned.semantics)
 
 
-def available_secrets(pinned: Pinned) -> SecretMasker:
-    """The secrets of a run, as far as the environment has them, and those of the environment itself. For
-    what is written to a run from outside of its host, such as a control request."""
-    return secrets_of(compile_workflow(decode_pinned(pinned, os.environ)))
+def available_secrets(pinned: Pinned, parts: UnstoredParts = NO_PARTS) -> SecretMasker:
+    """The secrets of a run, as far as the environment or this process has them, and those of the environment
+    itself. For what is written to a run from outside of its host, such as a control request."""
+    return secrets_of(compile_workflow(decode_pinned(pinned, parts.complete(os.environ))))
 
 
-def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
+def plan_to_resume(pinned: Pinned, source: Source | None = None, parts: UnstoredParts = NO_PARTS) -> Plan:
     """The plan of a run, to resume it: with its secrets, and with the functions of `source`, which is the
-    workflow that it was started with. StoreError if a secret is missing that a model might need."""
+    workflow that it was started with, or those that are remembered (`parts`). StoreError if a secret is
+    missing that a model might need."""
     original = decode_pinned(pinned)
     reloaded = _reload_workflow(pinned, original, source)
+    found = _unchanged_secrets(pinned, original, reloaded)
     dotenv_values = read_dotenv(Path(original.file).parent / ".env") if original.file else {}
-    # The environment wins over `.env`, and both over the file: a rotated key is set there.
-    environment = {**_unchanged_secrets(pinned, original, reloaded), **dotenv_values, **os.environ}
+    # The environment wins over `.env`, and both over the file: a rotated key is set there. Only what was
+    # given for this run wins over the environment.
+    environment = parts.complete({**found, **dotenv_values, **os.environ})
+    environment |= {name: value for name, value in given_secrets(source).items() if name in found}
     missing = [name for name in original.secrets if name not in environment]
     if missing and not pinned.script:  # a scripted run calls no model, so it needs no key
         raise StoreError(
@@ -123,9 +131,9 @@ def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
     workflow = decode_pinned(pinned, environment)
     # Only the functions of the given workflow are used, and of these only the ones that the run knows.
     # All else is as it was stored, whatever the file says today.
-    if source is not None and reloaded is not None:
-        functions = {name: reloaded.functions.get(name) for name in workflow.functions}
-        workflow = replace(workflow, functions=functions)
+    code = reloaded.functions if source is not None and reloaded is not None else {}
+    functions = {name: code.get(name) or parts.functions.get(name) for name in workflow.functions}
+    workflow = replace(workflow, functions=functions)
     return compile_workflow(workflow, pinned.semantics)
 
 
@@ -179,6 +187,7 @@ def changed_plan(
     limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
+    parts: UnstoredParts = NO_PARTS,
 ) -> Plan:
     """The plan for a fork or a replay of a run with another workflow, other limits or other variables.
     WorkflowError if the workflow is invalid, or lacks one of the variables.
@@ -186,7 +195,7 @@ def changed_plan(
     It has the variables, the limits, the memory group and the chosen model of the run, except for those that
     are given, and may read what the run may read. Variables are replaced when a workflow is loaded, so other
     ones need its source: the file that the run was started from, if none is given."""
-    original = decode_pinned(pinned, os.environ)
+    original = decode_pinned(pinned, parts.complete(os.environ))
     if variables:
         source = _source_with_placeholders(original, source)
     if source is None:
@@ -348,28 +357,37 @@ PAGE = 32
 """Entries that a reader of events reads at once."""
 
 
-async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
+async def follow(
+    store: Store, run_id: str, *, after: int = 0, live: bool = True, transient: LiveEvents | None = None
+) -> AsyncGenerator[Event]:
     """The events of a run with a larger number than `after`: those that are stored, and then, if `live`,
     more as any process appends them, until the run is over. A pruned run has only those that the pruning
-    left.
+    left. `transient` events come between the stored ones, where they belong.
 
     Events are made from the entries by replaying them from the last snapshot before `after` on, so
     reading the end of a long run takes no longer than that of a short one: the last 10 of 100,005 events
     take 3 ms."""
-    async for _, events in follow_steps(store, run_id, after=after, live=live):
-        for event in events:
-            yield event
+    async with aclosing(follow_steps(store, run_id, after=after, live=live, transient=transient)) as steps:
+        async for _, events in steps:
+            for event in events:
+                yield event
 
 
 async def follow_steps(
-    store: Store, run_id: str, *, after: int = 0, live: bool = True
-) -> AsyncIterator[tuple[float | None, list[Event]]]:
+    store: Store, run_id: str, *, after: int = 0, live: bool = True, transient: LiveEvents | None = None
+) -> AsyncGenerator[tuple[float | None, list[Event]]]:
     """As `follow`, but the events of each step together, with the seconds that the run had worked by then
     (`Run.worked`); None for a pruned run, of which that is not known."""
     kept = await store.kept(run_id)
     if kept is not None:
         yield None, [event for event in kept if event.seq > after]
         return
+    transient = transient if transient is not None else LiveEvents()
+
+    def shown(events: list[Event]) -> list[Event]:
+        new = [event for event in events if event.seq > after]
+        return [each for event in new for each in (*transient.take(event.seq), event)]
+
     pinned = await store.pinned(run_id)
     state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
     replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
@@ -381,17 +399,25 @@ async def follow_steps(
         page = range(known, min(known + PAGE, there))
         found = await store.entries_at(run_id, page)
         for _, events in replay.apply((found[number] for number in page), known):
-            yield replay.state.worked, [event for event in events if event.seq > after]
+            yield replay.state.worked, shown(events)
         known = page.stop
     position = 0
     while True:
         entries = await store.entries(run_id, known)
         for _, events in replay.apply(entries, known):
-            yield replay.state.worked, [event for event in events if event.seq > after]
+            yield replay.state.worked, shown(events)
         known += len(entries)
         if not live or replay.state.over:
             return
         # Position 0 is smaller than any, so the first wait returns at once and the entries are read
         # again. From then on the position is always older than the entries that were read after it, so
         # an append in between ends the next wait at once and is not missed.
-        position = await store.wait_for_append(position)
+        appended = asyncio.ensure_future(store.wait_for_append(position))
+        try:
+            async for event in transient.take_until(appended, max(after, replay.state.seq) + 1):
+                yield replay.state.worked, [event]
+        finally:  # the reader may leave at each `yield`
+            if not appended.done():
+                appended.cancel()
+                await asyncio.gather(appended, return_exceptions=True)
+        position = appended.result()

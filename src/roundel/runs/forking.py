@@ -43,6 +43,7 @@ from roundel.hosts.stored_run import (
     pinned_plan,
     plan_to_resume,
 )
+from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts
 from roundel.journal.run_journal import RunJournal, pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
@@ -739,10 +740,12 @@ async def revise(
     script: Script | None = None,
     allow_paths: AllowPaths = (),
     warnings: list[Diagnostic],
-) -> bool:
+    parts: UnstoredParts = NO_PARTS,
+) -> tuple[bool, Plan]:
     """Gives a failed run another workflow, other limits, variables or replies, and puts in flight what
-    failed; `resume` executes it. Returns False, and changes nothing, if nothing is different. `warnings` gets
-    those about the workflow and the script.
+    failed; `resume` executes it. Returns whether anything of the run is different, else it is left as it is;
+    and the plan, which contains the secrets among the variables. `warnings` gets those about the workflow and
+    the script, `parts` are what this process remembers of the run.
 
     StoreError if the run has not failed, or if what it has done does not fit the new workflow: everything
     that finished has to be of use, with the same input."""
@@ -754,12 +757,13 @@ async def revise(
             raise StoreError(
                 f"run {run_id} has not failed, so it cannot be retried; it is {opened.state.status}"
             )
-        plan = changed_plan(pinned, workflow, limits, variables, allow_paths)
+        plan = changed_plan(pinned, workflow, limits, variables, allow_paths, parts)
         warnings += _warnings(plan, script)
         if script is None and is_same_definition(pinned, plan.workflow):
-            return False
+            return False, plan
         new_pinned = pin_changes(pinned, plan, limits, script)
-        plan_to_resume(new_pinned, workflow)  # fails if something is missing here that the run needs
+        # Fails if something is missing here that the run needs.
+        plan_to_resume(new_pinned, plan if workflow is not None or variables else None, parts)
         before = pinned_plan(pinned)
         state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
         if state.status == "failed":
@@ -778,7 +782,7 @@ async def revise(
         )
         journal.add(fact)
         await journal.commit(apply_revised(fact, plan)[0])
-        return True
+        return True, plan
     finally:
         await journal.close()
 

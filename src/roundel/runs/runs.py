@@ -9,6 +9,7 @@ comparing, pruning.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property
@@ -34,7 +35,16 @@ from roundel.hosts.control import (
     open_questions,
     resolve_request,
 )
-from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec, resolve_attachment
+from roundel.hosts.engine import (
+    Attach,
+    Attachment,
+    Engine,
+    Execute,
+    Inspection,
+    Result,
+    RunSpec,
+    resolve_attachment,
+)
 from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
 from roundel.hosts.stored_run import follow, pin, pinned_plan, read_events
 from roundel.journal.store import RunRow, Store, StoreError
@@ -75,9 +85,14 @@ class Runs:
     """The runs of a store, and those that this process executes.
 
     `async with Runs() as runs:` stops the runs that are still executed here and closes the store at the
-    end; an engine and a store that the caller passed stay as they are. Without an engine, a local one
-    executes runs. A run is named by its id, by a prefix of the id that fits no other run, or as `last`.
-    StoreError if an operation fails.
+    end; an engine and a store that the caller passed stay as they are. A run that an answer or an unlock has
+    continued is not stopped but handed back to the store, and `resume` continues it. Without an engine, a
+    local one executes runs. A run is named by its id, by a prefix of the id that fits no other run, or as
+    `last`. StoreError if an operation fails.
+
+    A run that was executed here continues here with the same functions, secrets and attachment: `answer`,
+    `unlock`, `resume`, `retry` and `step` need them again only in another process. They are remembered until
+    the run is completed or stopped.
 
     `on_warnings` gets the warnings of each call: about a workflow and a script when they are loaded, and of
     the run itself with its result. By default they are warnings of Python (`RoundelWarning`)."""
@@ -116,6 +131,10 @@ class Runs:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """What the end of `async with` does, for programs in which that does not fit, such as a notebook."""
         # The engine first: runs that it stops still write to the store.
         try:
             if self._local is not None:
@@ -232,19 +251,20 @@ class Runs:
 
         Calls that have finished are not made again; those that were in flight are, with the same
         idempotency keys. The run has the workflow that it was started with; `workflow` provides the code
-        of functions again, for one that was built in Python. `ask`, `on_event` and `middleware` are
-        those of an Attachment."""
+        of functions again, for one that was built in Python and was not executed here before. `ask`,
+        `on_event` and `middleware` are those of an Attachment; without any of them, those of the last time
+        that the run was executed here."""
         run_id = await self.find(run_id)
-        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
-        await self.engine.control(run_id, Resume(), execute=attachment, workflow=workflow)
+        execute = _attachment(attach, record, attached) or True
+        await self.engine.control(run_id, Resume(), execute=execute, workflow=workflow)
         return await self.wait(run_id)
 
     async def resume_in_background(
-        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NO_ATTACHMENT
+        self, run_id: str, *, workflow: Source | None = None, attach: Attach | None = None
     ) -> str:
         """Resumes a run without waiting for it: here, or in the process that is about to pause it."""
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, Resume(), execute=attach, workflow=workflow)
+        await self.engine.control(run_id, Resume(), execute=attach or True, workflow=workflow)
         return run_id
 
     async def retry(
@@ -281,7 +301,7 @@ class Runs:
             variables=variables,
             script=script,
             allow_paths=allow_paths,
-            attach=attach or Attachment(recorder=open_recorder(record), **attached),
+            attach=_attachment(attach, record, attached),
         )
         return await self.wait(run_id)
 
@@ -295,7 +315,7 @@ class Runs:
         variables: Mapping[str, Any] | None = None,
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
-        attach: Attach = NO_ATTACHMENT,
+        attach: Attach | None = None,
     ) -> str:
         """Takes up a failed run here without waiting for it. Returns its id, or that of the new run that
         retries failed items."""
@@ -311,14 +331,14 @@ class Runs:
                 allow_paths=allow_paths,
             )
             if new and (await self.store.row(new)).status == "completed":
-                await self._show_finished(new, attach)
+                await self._show_finished(new, attach or NO_ATTACHMENT)
                 return new
             if new:
                 return await self.resume_in_background(new, workflow=workflow, attach=attach)
         request: RunRequest = RetryRun()
         if workflow is not None or limits or variables or script is not None:
             found: list[Diagnostic] = []
-            revised = await forking.revise(
+            changed, plan = await forking.revise(
                 self.store,
                 run_id,
                 workflow=workflow,
@@ -327,14 +347,17 @@ class Runs:
                 script=read_script(script),
                 allow_paths=allow_paths,
                 warnings=found,
+                parts=self.engine.recall(run_id).parts,
             )
             self._warn(found)
             self._remember(run_id, found)
-            if revised and (await self.store.row(run_id)).status == "completed":
-                await self._show_finished(run_id, attach)
+            if changed and (await self.store.row(run_id)).status == "completed":
+                await self._show_finished(run_id, attach or self.engine.recall(run_id).attach)
                 return run_id
-            request = Resume() if revised else request
-        await self.engine.control(run_id, request, execute=attach, workflow=workflow)
+            request = Resume() if changed else request
+            # With the secrets among the variables, which the source alone does not contain.
+            workflow = plan if workflow is not None or variables else None
+        await self.engine.control(run_id, request, execute=attach or True, workflow=workflow)
         return run_id
 
     async def _show_finished(self, run_id: str, attach: Attach) -> None:
@@ -359,8 +382,12 @@ class Runs:
 
     # Controlling.
 
-    async def pause(self, run_id: str, reason: str = "") -> None:
-        """Lets the calls in flight finish, and starts nothing new."""
+    async def pause(self, run_id: str, reason: str = "", *, wait: bool = True) -> None:
+        """Lets the calls in flight finish, and starts nothing new. Returns when they have finished: the run
+        is paused, or over if nothing was left to do. With `wait=False` it returns when the request is
+        accepted; a function of the run itself has to use that, since it is one of the calls.
+
+        If the caller is cancelled while it waits, the run pauses all the same."""
         run_id = await self._known(run_id)
         # A run whose process died is `running` without an owner. To pause it would succeed, and mean
         # nothing.
@@ -372,6 +399,8 @@ class Runs:
                     f"`roundel resume {run_id}` resumes it"
                 )
         await self.engine.control(run_id, Pause(reason))
+        if wait:
+            await self.engine.wait_until_idle(run_id)
 
     async def stop(self, run_id: str, reason: str = "") -> None:
         """Cancels the calls in flight and ends the run, whichever process executes it."""
@@ -390,18 +419,24 @@ class Runs:
         data: dict[str, Any] | None = None,
         at: str = "",
         exact: bool = False,
-        execute: Attach | None = None,
+        workflow: Source | None = None,
+        execute: Execute = True,
     ) -> RunRow:
         """Answers a question, `at` its address if there are several, with a text and `data`. `exact` refuses
-        an answer to a tool approval that is neither consent, refusal nor other arguments.
+        an answer to a tool approval that is neither consent, refusal nor other arguments. Returns the row of
+        the run when the answer is stored, while the run continues.
 
-        The process that executes the run continues it. If there is none, the answer is stored and
-        `resume` continues the run; with `execute` this process does so at once."""
+        The process that executes the run continues it; if there is none, this one does, with the attachment
+        that the run had here, or with that of `execute`. With `execute=False` the answer is only stored, and
+        the run continues when it is resumed: the row has the status `running` and no `owner`. A paused or
+        locked run stays so. `workflow` is that of `resume`.
+
+        If the caller is cancelled, the answer is given or not, and does not stop the run."""
         message = answer if isinstance(answer, Message) else Message(answer, "user")
         if data is not None:
             message = msgspec.structs.replace(message, data=data)
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, Answer(message, at, exact), execute=execute)
+        await self.engine.control(run_id, Answer(message, at, exact), execute=execute, workflow=workflow)
         return await self.store.row(run_id)
 
     async def lock(self, run_id: str, reason: str, *, by: str = "") -> None:
@@ -420,14 +455,18 @@ class Runs:
         message: str | None = None,
         note: str = "",
         exit: str = "",
-        execute: Attach | None = None,
-    ) -> None:
-        """Unlocks a run; `checks` names the self-checks that were made. `resume` continues the run; with
-        `execute` this process does so at once. LimitError if `limits` has a name that is no limit."""
+        workflow: Source | None = None,
+        execute: Execute = True,
+    ) -> RunRow:
+        """Unlocks a run, which then continues; `checks` names the self-checks that were made. Returns the row
+        of the run. `workflow`, `execute` and a cancellation are as in `answer`. LimitError if `limits` has a
+        name that is no limit."""
         for name in limits or ():
             check_limit_name(name, name, RAISABLE_LIMITS)
         request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
-        await self.engine.control(await self.find(run_id), request, execute=execute)
+        run_id = await self.find(run_id)
+        await self.engine.control(run_id, request, execute=execute, workflow=workflow)
+        return await self.store.row(run_id)
 
     # Debugging.
 
@@ -445,8 +484,8 @@ class Runs:
         runs, and the others stay held. With `round` it continues to the next round of the innermost loop,
         or to a breakpoint on the way. The other arguments are those of `resume`."""
         run_id = await self.find(run_id)
-        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
-        await self.step_in_background(run_id, round=round, workflow=workflow, attach=attachment)
+        execute = _attachment(attach, record, attached) or True
+        await self.engine.control(run_id, StepRun(round), execute=execute, workflow=workflow)
         return await self.wait(run_id)
 
     async def step_in_background(
@@ -455,11 +494,11 @@ class Runs:
         *,
         round: bool = False,
         workflow: Source | None = None,
-        attach: Attach = NO_ATTACHMENT,
+        attach: Attach | None = None,
     ) -> str:
         """Lets a paused run take one step here, without waiting for its end."""
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, StepRun(round), execute=attach, workflow=workflow)
+        await self.engine.control(run_id, StepRun(round), execute=attach or True, workflow=workflow)
         return run_id
 
     async def debug(self, run_id: str) -> RunInspection:
@@ -577,9 +616,21 @@ class Runs:
 
     async def follow(self, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
         """The events of a run with a larger `seq` than `after`, and, if `live`, more as they are committed by
-        any process, until the run is over."""
-        async for event in follow(self.store, await self.find(run_id), after=after, live=live):
-            yield event
+        any process, until the run is over.
+
+        While the engine of this object executes the run, transient events come between them: text as it is
+        written, progress, waits. Their `seq` is 0. A reader that is slow may miss some of these, and one in
+        another process gets none."""
+        run_id = await self.find(run_id)
+        if not live:
+            async for event in follow(self.store, run_id, after=after, live=False):
+                yield event
+            return
+        with self.engine.subscribe(run_id) as transient:
+            events = follow(self.store, run_id, after=after, transient=transient)
+            async with contextlib.aclosing(events):
+                async for event in events:
+                    yield event
 
     async def follow_all(
         self,
@@ -703,6 +754,15 @@ def read_script(source: ScriptSource) -> Script | None:
     if source is None or isinstance(source, Script):
         return source
     return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
+
+
+def _attachment(
+    attach: Attach | None, record: str | os.PathLike[str] | None, attached: Mapping[str, Any]
+) -> Attach | None:
+    """The attachment that was given in one of these ways; None if none was."""
+    if attach is not None or (record is None and not attached):
+        return attach
+    return Attachment(recorder=open_recorder(record), **attached)
 
 
 def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:

@@ -19,7 +19,6 @@ from msgspec import Struct
 from roundel.hosts.engine import Attachment
 from roundel.journal.documents import DocumentStore
 from roundel.journal.store import RunRow
-from roundel.kernel.events import Event
 from roundel.llm.script import Script
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
@@ -100,11 +99,7 @@ class ServerContext:
 
     def attachment(self) -> Attachment:
         """What this server adds to each run that it executes."""
-        return Attachment(on_event=self._on_event, middleware=self.middleware)
-
-    def _on_event(self, event: Event) -> None:
-        if not event.seq:  # all others reach the hub by way of the store, when they are committed
-            self.hub.publish_transient(event)
+        return Attachment(middleware=self.middleware)
 
     @property
     def active_runs(self) -> int:

@@ -144,7 +144,7 @@ class EventFeed(abc.ABC):
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def publish_transient(self, event: Event) -> None:
+    def _publish_transient(self, event: Event) -> None:
         self._transients += 1
         self._transient.append((self._transients, encode_sse(event)))
         self._wake()
@@ -222,8 +222,11 @@ class RunFeed(EventFeed):
 
     async def _follow(self, after: int, window: EventWindow) -> None:
         async for event in self._runs.follow(self._run_id, after=after):
-            window.append(event.seq, encode_sse(event))
-            self._wake()
+            if event.seq:
+                window.append(event.seq, encode_sse(event))
+                self._wake()
+            else:
+                self._publish_transient(event)
 
     async def _from_store(
         self, position: int, window: EventWindow, groups: Groups
@@ -392,12 +395,6 @@ class EventHub:
             if self._feeds.get(run_id) is feed:
                 del self._feeds[run_id]
             await feed.close()
-
-    def publish_transient(self, event: Event) -> None:
-        """Passes on an event of a run that this process executes and that is not stored."""
-        feed = self._feeds.get(event.run_id)
-        if feed is not None:
-            feed.publish_transient(event)
 
     async def close(self) -> None:
         """Ends all streams; clients connect again, later or elsewhere."""

@@ -84,7 +84,7 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
     try:
         encoded = json.loads(text)
         secrets = {
-            name: (environment or {}).get(name, f"${{secret:{name}}}") for name in referenced_secrets(text)
+            name: (environment or {}).get(name, missing_secret(name)) for name in referenced_secrets(text)
         }
         decoder = _Decoder(types, secrets, encoded["types"])
         workflow = decoder.value(encoded["workflow"])
@@ -98,6 +98,11 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
         # EncodingError, which callers turn into a message about this run.
         raise EncodingError(f"it cannot be read: {type(error).__name__}: {error}") from error
     return msgspec.structs.replace(workflow, functions=functions, secrets=secrets)
+
+
+def missing_secret(name: str) -> str:
+    """What a decoded workflow has in place of a secret that its environment lacks."""
+    return f"${{secret:{name}}}"
 
 
 def referenced_secrets(text: str) -> list[str]:

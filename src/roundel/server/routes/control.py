@@ -160,7 +160,7 @@ async def current_view(context: ServerContext, run_id: str) -> RunView:
 async def pause_run(run_id: RunId, body: ReasonBody, request: Request, who: Operator) -> RunView:
     """Pause a run: calls in flight finish, and nothing new begins."""
     context = await controlled(request, who, run_id, "pause", reason=body.reason)
-    await context.runs.pause(run_id, body.reason)
+    await context.runs.pause(run_id, body.reason, wait=False)
     return await current_view(context, run_id)
 
 
