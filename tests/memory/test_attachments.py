@@ -13,6 +13,7 @@ import pytest
 import roundel
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.memory import files, run_memory
+from roundel.nodes.loading import check as check_workflow
 from roundel.nodes.services import Request
 from tests.memory.memory_runs import agents, run_reply, stored_entries, texts, troubles
 
@@ -252,7 +253,7 @@ def test_unreadable_files_are_reported_and_the_others_indexed(store: Path, reque
     )
     (trouble, *_) = troubles(run_reply(klingon, "x", store, "tea"))
     assert "klingon" in trouble["error"]
-    _, report = roundel.check(klingon)
+    _, report = check_workflow(klingon)
     assert [found.code for found in report.diagnostics] == ["unknown-encoding"]
 
 
@@ -305,7 +306,7 @@ def test_files_are_resolved_next_to_the_workflow(
     (folder / "flow.yaml").write_text(
         json.dumps(file_workflow({"path": "handbook.txt"}, {"path": "none.txt"})), encoding="utf-8"
     )
-    workflow, report = roundel.check(folder / "flow.yaml")
+    workflow, report = check_workflow(folder / "flow.yaml")
     assert workflow is not None
     assert [(found.code, found.message) for found in report.diagnostics] == [
         ("missing-source", "the memory 'docs' reads 'none.txt', which does not exist")
@@ -316,7 +317,7 @@ def test_files_are_resolved_next_to_the_workflow(
 
 def test_mem0_is_a_warning_and_does_nothing(store: Path, requests: list[Request]) -> None:
     flow = agents("m", memory=[{"name": "m", "type": "mem0", "config": {"api_key": "k", "user_id": "u"}}])
-    _, report = roundel.check(flow)
+    _, report = check_workflow(flow)
     assert [found.code for found in report.diagnostics] == ["without-effect"]
     assert troubles(run_reply(flow, "x", store)) == []
     assert stored_entries(store, "") == []

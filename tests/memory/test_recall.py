@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes.loading import check as check_workflow
 from roundel.nodes.services import Request
 from tests.memory.memory_runs import BEGIN, END, agents, run_reply, stored_entries, texts, troubles
 
@@ -168,7 +169,7 @@ def test_check_warns_of_retrieval_stages_without_a_model_call(
     stage: Any, thinking: bool, warned: list[str]
 ) -> None:
     config: dict[str, Any] = {"thinking": REFLECTION} if thinking else {}
-    workflow, report = roundel.check(agents({"name": "working", "retrieve_stage": stage}, **config))
+    workflow, report = check_workflow(agents({"name": "working", "retrieve_stage": stage}, **config))
     assert workflow is not None
     assert [found.code for found in report.diagnostics] == ["without-effect"] * len(warned)
     assert all(stage in found.message for stage, found in zip(warned, report.diagnostics, strict=True))
@@ -205,7 +206,7 @@ def test_subgraph_file_sees_only_its_own_memories(tmp_path: Path, store: Path) -
     (tmp_path / "inner.yaml").write_text(inner % "board", encoding="utf-8")
     config = {"type": "file", "config": {"path": "inner.yaml"}}
     outer = sub(config, BOARD, memory={"group_id": "team"})
-    _, report = roundel.check(outer)
+    _, report = check_workflow(outer)
     assert [(found.code, found.line) for found in report.errors] == [("unknown-memory", 4)]
     own = "  memory: [{name: board, type: blackboard}]\n"
     (tmp_path / "inner.yaml").write_text(inner % "board" + own, encoding="utf-8")
@@ -250,7 +251,7 @@ def test_builtin_memory_name_can_be_redefined(tmp_path: Path, store: Path) -> No
 def test_a_group_in_the_file_of_a_subgraph_has_no_effect(tmp_path: Path) -> None:
     inner = "memory: {group_id: x}\ngraph: {start: A, nodes: [{id: A, type: agent}]}\n"
     (tmp_path / "inner.yaml").write_text(inner, encoding="utf-8")
-    workflow, report = roundel.check(sub({"type": "file", "config": {"path": "inner.yaml"}}))
+    workflow, report = check_workflow(sub({"type": "file", "config": {"path": "inner.yaml"}}))
     assert workflow is not None and workflow.memory.group_id == ""
     assert [(found.code, found.line) for found in report.diagnostics] == [("without-effect", 1)]
 

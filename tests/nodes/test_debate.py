@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes.loading import check as check_workflow
 from roundel.plan.graph import compile_workflow
 from tests.kernel.simulator import Simulator
 
@@ -490,7 +491,7 @@ WRONG = [
 def found_in(text: str, folder: Path) -> list[roundel.Diagnostic]:
     path = folder / "debate.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
-    return roundel.check(path)[1].diagnostics
+    return check_workflow(path)[1].diagnostics
 
 
 @pytest.mark.parametrize(("text", "line", "code", "message", "hint"), WRONG)
@@ -585,7 +586,7 @@ def among_nodes(**config: Any) -> roundel.Graph:
 )
 def test_participants_may_be_ids_of_nodes_of_the_graph(config: dict[str, Any]) -> None:
     graph = among_nodes(**config)
-    workflow, report = roundel.check(graph)
+    workflow, report = check_workflow(graph)
     assert workflow is not None
     assert not [found for found in report.diagnostics if found.code in ("never-runs", "few-participants")]
     result = roundel.run(graph, "tea?", script={"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
@@ -593,7 +594,7 @@ def test_participants_may_be_ids_of_nodes_of_the_graph(config: dict[str, Any]) -
 
 
 def test_a_participant_of_the_graph_has_the_settings_of_its_node() -> None:
-    workflow, _ = roundel.check(among_nodes(agent_pairs=[["Ada", "Bo"], ["Bo", "Ada"]]))
+    workflow, _ = check_workflow(among_nodes(agent_pairs=[["Ada", "Bo"], ["Bo", "Ada"]]))
     assert workflow is not None
     council = workflow.graph.nodes[2].config
     assert [one.graph.nodes[0].config.role for one in council.participants] == [
@@ -621,14 +622,14 @@ def test_a_node_may_run_by_itself_and_take_part() -> None:
 def test_ids_that_cannot_take_part(participants: list[str], code: str) -> None:
     graph = among_nodes(participants=participants)
     graph.node("Other", "debate", participants=["Bo", "Council"])
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert code in [found.code for found in report.errors]
 
 
 def test_mistakes_of_a_node_that_takes_part_are_reported_once() -> None:
     graph = among_nodes(agent_pairs=[["Ada", "Bo"], ["Bo", "Ada"]]).node("Cy", "agent", max_tool_calls=-1)
     graph.node("Pair", "debate", participants=["Ada", "Cy"])
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert len([found for found in report.errors if "tool calls" in found.message.lower()]) == 1
 
 

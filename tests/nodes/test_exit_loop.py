@@ -11,6 +11,7 @@ import pytest
 
 import roundel
 from roundel import LoopMode, WorkflowError
+from roundel.nodes.loading import check as check_workflow
 from tests.nodes.conversations import Told, run_conversation, wants
 
 MORE = {"type": "keyword", "config": {"none": ["never"]}}
@@ -265,7 +266,7 @@ def test_scripted_outcome_replaces_the_tool() -> None:
 def test_tool_can_be_named_wherever_tools_are(config: dict[str, Any]) -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "agent", **config).node("Out", "passthrough")
     graph.edge("A", "Out", port="exit")
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert not report.diagnostics
     assert run_conversation(graph, {"A": leave(result="x")}).result.output == "x"
 
@@ -278,7 +279,7 @@ def test_agent_without_tools_has_no_exit_port() -> None:
 
 
 def test_misspelt_name_gets_a_hint() -> None:
-    _, report = roundel.check(cycle("exit_lop"))
+    _, report = check_workflow(cycle("exit_lop"))
     (found,) = report.errors
     assert (found.code, found.hint) == ("unknown-tool", "did you mean 'exit_loop'?")
 
@@ -296,12 +297,12 @@ def test_name_is_reserved() -> None:
 
 
 def test_exit_loop_without_anything_to_end_is_an_error() -> None:
-    _, report = roundel.check(cycle(exit_edge=False))
+    _, report = check_workflow(cycle(exit_edge=False))
     (found,) = report.errors
     assert found.code == "misplaced-jump"
     assert "'Writer' offers the tool exit_loop" in found.message
     assert "add an edge with port: exit from 'Writer'" in found.hint
-    _, report = roundel.check(repeated(cycle(exit_edge=False), LoopMode.count(2)))
+    _, report = check_workflow(repeated(cycle(exit_edge=False), LoopMode.count(2)))
     assert not report.errors
 
 
@@ -333,7 +334,7 @@ def test_tool_that_returns_break_loop_does_the_same(function: Callable[..., Any]
 
 def test_break_loop_of_a_tool_fails_the_node_where_nothing_can_end() -> None:
     graph = cycle(stop, exit_edge=False)
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert not report.errors
     result = run_conversation(graph, {"Writer": wants("stop", word="x")}).result
     assert result.status == "failed"

@@ -17,6 +17,7 @@ from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Outcome
 from roundel.nodes import TYPES
 from roundel.nodes.consensus import Consensus
+from roundel.nodes.loading import check as check_workflow
 from roundel.nodes.loop import NODE, Config, LoopDecision, LoopState, ScoreHistory, decide_round
 from roundel.plan.graph import compile_workflow
 from roundel.plan.loops import loops
@@ -699,10 +700,10 @@ def test_runs_of_version_0_count_only_what_arrives() -> None:
 
 def test_a_consensus_that_nobody_can_express_is_a_warning() -> None:
     graph = writing(exit_condition="consensus")
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     [found] = [found for found in report.diagnostics if found.code == "no-consensus"]
     assert "needs at least 2 speakers in the loop 'Writer', which has 1" in found.message
-    _, report = roundel.check(writing(exit_condition="consensus", consensus={"method": "vote"}))
+    _, report = check_workflow(writing(exit_condition="consensus", consensus={"method": "vote"}))
     assert not [found for found in report.diagnostics if found.code == "no-consensus"]
 
 
@@ -795,7 +796,7 @@ def diagnosed(tmp_path: Path, *settings: str) -> list[roundel.Diagnostic]:
         "    - id: Gate\n      type: loop\n      config:\n" + "".join(lines),
         encoding="utf-8",
     )
-    return roundel.check(path)[1].diagnostics
+    return check_workflow(path)[1].diagnostics
 
 
 @pytest.mark.parametrize(
@@ -881,14 +882,14 @@ def test_valid_settings_have_no_diagnostics(tmp_path: Path) -> None:
 def test_ports() -> None:
     assert TYPES["loop"].ports(Config()) == ("continue", "exit")
     graph = writing().edge("Gate", "Done", port="leave")
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert [found.code for found in report.errors] == ["unknown-port"]
 
 
 def test_node_in_a_loop_needs_an_exit_edge() -> None:
     graph = roundel.Graph(start="Writer", end="Gate").node("Writer", "agent").node("Gate", "loop")
     graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert "guard-wiring" in [found.code for found in report.errors]
 
 
@@ -928,7 +929,7 @@ def test_max_rounds_one_outside_of_a_cycle_exits() -> None:
 
 
 def test_check_warns_of_a_loop_node_outside_of_a_cycle() -> None:
-    workflow, report = roundel.check(deciding())
+    workflow, report = check_workflow(deciding())
     [found] = report.diagnostics
     assert workflow is not None
     assert (found.severity, found.code) == ("warning", "nothing-repeats")
@@ -1061,12 +1062,12 @@ def test_node_that_runs_after_the_gate_gives_its_message_of_the_round_before() -
 
 
 def test_output_names_a_node_of_the_loop() -> None:
-    _, report = roundel.check(judged(output="Writter"))
+    _, report = check_workflow(judged(output="Writter"))
     (found,) = report.errors
     assert (found.code, found.hint) == ("unknown-node", "did you mean 'Writer'?")
     assert found.message == "'Writter', whose output 'Gate' is to carry, is no node of the loop 'Writer'"
     for name in ("Done", "Gate"):
-        _, report = roundel.check(judged(output=name))
+        _, report = check_workflow(judged(output=name))
         assert [found.code for found in report.errors] == ["unknown-node"]
 
 
@@ -1074,7 +1075,7 @@ def test_output_outside_of_a_loop_is_a_warning() -> None:
     graph = roundel.Graph(start="Writer", end="Done").node("Writer", "agent").node("Done", "passthrough")
     graph.node("Critic", "agent").node("Gate", "loop", output="Writer").edge("Writer", "Critic")
     graph.edge("Critic", "Gate").edge("Gate", "Done")
-    _, report = roundel.check(graph)
+    _, report = check_workflow(graph)
     assert report.ok
     assert {found.code for found in report.diagnostics} == {"nothing-repeats", "without-effect"}
     assert roundel.run(graph, "tea", script={"Writer": "draft", "Critic": "good"}).output == "good"

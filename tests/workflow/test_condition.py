@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roundel
+from roundel.nodes.loading import check as check_workflow
 from roundel.workflow.condition import Keyword, contains_word, strip_marks
 
 
@@ -91,7 +92,7 @@ def test_workflow_can_require_whole_words() -> None:
 
 
 def test_word_without_a_keyword_is_a_warning() -> None:
-    _, report = roundel.check(_workflow({"regex": ["ACCEPT"], "word": True}))
+    _, report = check_workflow(_workflow({"regex": ["ACCEPT"], "word": True}))
     [found] = report.diagnostics
     assert (found.code, found.severity) == ("without-effect", "warning")
     assert "'word'" in found.message
@@ -185,7 +186,7 @@ def test_loop_ends_with_the_verdict_and_not_with_its_mention() -> None:
 
 
 def test_words_of_marks_alone_are_a_warning() -> None:
-    _, report = roundel.check(_workflow({"begins": ["**", "ACCEPT"]}))
+    _, report = check_workflow(_workflow({"begins": ["**", "ACCEPT"]}))
     [found] = report.diagnostics
     assert (found.code, found.severity) == ("without-effect", "warning")
     assert "'**' under 'begins'" in found.message

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.nodes.loading import check as check_workflow
 
 
 def codes(source: Any) -> list[str]:
-    return [found.code for found in roundel.check(source)[1].diagnostics]
+    return [found.code for found in check_workflow(source)[1].diagnostics]
 
 
 def test_warnings_are_the_same_for_every_source(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_a_registered_function_is_called_by_its_name() -> None:
 def test_settings_without_effect_are_warned_about() -> None:
     node = {"id": "A", "type": "human", "timeout": 3, "retry": {"max_attempts": 2}}
     graph = {"nodes": [node], "start": "A", "end": "A", "limits": {"tokens": 0, "rounds": 4}}
-    found = roundel.check({"graph": graph})[1].diagnostics
+    found = check_workflow({"graph": graph})[1].diagnostics
     assert [item.code for item in found] == ["without-effect"] * 2
     assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout"]
     assert {item.hint for item in found} == {
@@ -67,7 +68,7 @@ def test_a_duration_is_a_number_of_seconds_or_has_a_unit(text: str, seconds: flo
 def test_a_wrong_duration_is_an_error_with_its_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "flow.yaml"
     file.write_text(HUMAN.replace("TIMEOUT", text), encoding="utf-8")
-    (found,) = roundel.check(file, {})[1].diagnostics
+    (found,) = check_workflow(file, {})[1].diagnostics
     assert (found.code, found.line, found.column) == ("wrong-type", 5, 25)
     assert "or a text such as 90s, 30m, 2h or 3d" in found.message
 
@@ -85,7 +86,7 @@ HUMAN = """graph:
 def test_default_answers_are_text_or_a_mapping() -> None:
     def check(**config: Any) -> list[str]:
         node = {"id": "A", "type": "human", "config": config}
-        found = roundel.check({"graph": {"nodes": [node], "start": "A", "end": "A"}})[1].diagnostics
+        found = check_workflow({"graph": {"nodes": [node], "start": "A", "end": "A"}})[1].diagnostics
         return [f"{item.severity} {item.message}" for item in found]
 
     assert check(timeout="2h", default="") == check(timeout=3, default={"approved": False}) == []
@@ -105,7 +106,7 @@ SETTINGS = {
 @pytest.mark.parametrize("said", SETTINGS)
 def test_memory_settings_without_effect_are_warned_about(said: str) -> None:
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "memory": [SETTINGS[said]]}
-    _, report = roundel.check({"graph": graph})
+    _, report = check_workflow({"graph": graph})
     (found,) = report.diagnostics
     assert (found.code, found.severity, said in found.message) == ("without-effect", "warning", True)
 
@@ -123,7 +124,7 @@ def test_disabling_tool_discovery_has_no_effect(where: str) -> None:
     tool = {"name": "mean", "auto_fill": where != "auto_fill"}
     config = {"tools": [tool], "auto_load": where != "auto_load"}
     agent = {"id": "A", "type": "agent", "config": {"tooling": {"type": "function", "config": config}}}
-    _, report = roundel.check({"graph": {"nodes": [agent], "start": "A"}})
+    _, report = check_workflow({"graph": {"nodes": [agent], "start": "A"}})
     assert [item.message for item in report.diagnostics if item.code == "without-effect"] == [
         f"'{where}: false' has no effect in this version"
     ]
@@ -148,7 +149,7 @@ def test_settings_next_to_the_graph_of_a_subgraph_file_apply(tmp_path: Path) -> 
         "    - {from: A, to: A, condition: {cel: 'round < 5'}}\n"
         "    - {from: A, to: B, condition: {cel: \"vars.WORD == 'never' || vars.OTHER == 'never'\"}}\n"
     )
-    _, report = roundel.check(tmp_path / "outer.yaml")
+    _, report = check_workflow(tmp_path / "outer.yaml")
     assert [(found.code, found.line) for found in report.diagnostics if found.code == "unknown-key"] == [
         ("unknown-key", 3)
     ]
@@ -167,8 +168,8 @@ def test_an_override_that_no_file_of_the_workflow_knows_is_an_error(tmp_path: Pa
     )
     # Known in the subgraph alone, used in a placeholder alone, or hidden by another override.
     for given in ({"SIZE": 4, "TOPIC": "tea"}, {"TOPIC": "tea", "LONG": "y", "SHORT": "z"}):
-        assert roundel.check(file, given)[1].errors == []
-    workflow, report = roundel.check(file, {"TOPIC": "tea", "SIZES": 4, "COLOUR": "red"})
+        assert check_workflow(file, given)[1].errors == []
+    workflow, report = check_workflow(file, {"TOPIC": "tea", "SIZES": 4, "COLOUR": "red"})
     assert workflow is None
     assert [(found.code, found.message, found.hint) for found in report.errors] == [
         (

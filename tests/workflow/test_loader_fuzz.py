@@ -322,7 +322,7 @@ def test_the_samples_use_the_node_types_and_every_field_of_an_edge() -> None:
 def test_the_samples_are_valid_and_run(sample: dict[str, Any]) -> None:
     workflow, report = roundel.check(sample)
     assert workflow is not None and report.ok
-    assert not [found for found in report.diagnostics if found.code != "without-effect"]
+    assert {found.code for found in report.diagnostics} <= {"without-effect", "no-model"}
     assert run(workflow) == "completed"
 
 

@@ -60,7 +60,7 @@ const objects: [string, ObjectSpec][] = [
 describe("the general form", () => {
   it("knows all node types and objects", () => {
     expect(Object.keys(CATALOGUE.node_types)).toHaveLength(14);
-    expect(Object.keys(CATALOGUE.objects)).toHaveLength(60);
+    expect(Object.keys(CATALOGUE.objects)).toHaveLength(61);
   });
 
   for (const [name, spec] of objects) {
