@@ -122,7 +122,7 @@ def test_check_reports_what_a_run_would_refuse(tmp_path: Path) -> None:
     texts = {(one["code"], one["line"]): one["message"] for one in errors}
     assert "'save' asks for disk" in texts["cannot-run", 6]
     assert "'dict' has no signature" in texts["cannot-run", 7]
-    assert "'approval' names the tool 'buy', which is not there" in texts["cannot-run", 8]
+    assert "'approval' names the tool 'buy', which does not exist" in texts["cannot-run", 8]
     assert "'shop:short' cannot be called with a message" in texts["cannot-run", 10]
     # A run refuses the same for the same reasons.
     (tmp_path / "script.yaml").write_text("'*': [ok]\n")

@@ -181,10 +181,6 @@ def _nested(slow: float) -> Sample:
             {"tool_calls": [call], "tokens": {"input": 1900, "output": 24}, "delay": delay},
             _reply({"score": score, "note": notes[number]}, delay, tokens=(2431, 88)),
         ]
-    failed = (
-        "29 passed, 5 failed\nFAILED test_empty: parse('') returned 0\n"
-        "FAILED test_negative: parse('-5m') is 300"
-    )
     return Sample(
         _text(
             _NESTED_GRAPH,
@@ -206,7 +202,6 @@ def _nested(slow: float) -> Sample:
                 for number in range(10)
             ],
             "Tester": tester,
-            "tools": {"run_tests": failed},
         },
         answers=("Accept fractions and weeks as well.",),
     )
@@ -241,8 +236,8 @@ _NOTES_GRAPH = {
     "end": "Final",
 }
 _CLAIM = (
-    "Version 2.4 makes search faster: results for a project of {files} files now come in under 80 ms, "
-    "because the index is kept between sessions. Old indexes are converted the first time they are opened."
+    "Attempt {number} of the notes: version 2.4 makes search faster, results for 40,000 files come in under "
+    "80 ms, because the index is kept between sessions. Old indexes are converted when they are opened."
 )
 _CIRCLES = Sample(
     _text(_NOTES_GRAPH),
@@ -254,9 +249,9 @@ _CIRCLES = Sample(
                 "Version 2.4 makes search faster, because the index is kept between sessions.",
                 tokens=(240, 28),
             ),
-            _reply(_CLAIM.format(files="40,000"), tokens=(300, 52)),
-            _reply(_CLAIM.format(files="40,000"), tokens=(380, 52)),
-            _reply(_CLAIM.format(files="41,000"), tokens=(460, 52)),
+            _reply(_CLAIM.format(number=3), tokens=(300, 52)),
+            _reply(_CLAIM.format(number=4), tokens=(380, 52)),
+            _reply(_CLAIM.format(number=5), tokens=(460, 52)),
             _reply("Measured by bench/search on 14 November: 80 ms for 40,000 files.", tokens=(500, 40)),
         ],
         "Reviewer": [
@@ -360,7 +355,6 @@ _ANALYST = Sample(
             },
             _reply({"score": 93, "note": "ranked"}, tokens=(3000, 90)),
         ],
-        "tools": {"read_offer": "price 4,180; delivery not given; valid until 30 Nov"},
     },
 )
 

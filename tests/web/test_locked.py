@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page
 
 from tests.web.expectations import expect
@@ -35,8 +37,8 @@ def test_a_dead_loop_is_explained(site: Site, page: Page) -> None:
     expect(page.get_by_label("Figures of the lock")).to_contain_text("1,860 of 3,501 tokens")
     table = page.get_by_role("region", name="What was repeated").get_by_role("table")
     expect(table.get_by_role("columnheader")).to_have_count(3)
-    expect(table.get_by_role("row", name="Writer")).to_contain_text("repeats round 4, 40,000 → 41,000")
-    expect(table.locator("mark", has_text="41,000")).to_have_class("locked-digits")
+    expect(table.get_by_role("row", name="Writer")).to_contain_text("repeats round 4, 4 → 5")
+    expect(table.locator("mark", has_text=re.compile("^5$"))).to_have_class("locked-digits")
     page.get_by_role("radio", name="All 5 rounds").click()
     expect(table.get_by_role("columnheader")).to_have_count(5)
     waits = page.get_by_role("region", name="What waits")

@@ -113,9 +113,8 @@ def test_the_page_and_the_server_count_the_same(
             ), where
             assert shown["cost"] == pytest.approx(one["cost_usd"]), where
             assert shown["started"] == _milliseconds(one["started"]), where
-            assert (shown["ended"] - shown["started"]) / 1000 == pytest.approx(one["seconds"], abs=0.002), (
-                where
-            )
+            # The page shows when a round was open; the server how long it worked, without waits for people.
+            assert one["seconds"] <= (shown["ended"] - shown["started"]) / 1000 + 0.002, where
             assert shown["isOpen"] == (one["status"] == "running"), where
             assert (shown["failures"] > 0) == (one["status"] == "failed"), where
         for loop in loops:
