@@ -142,6 +142,14 @@ def test_a_marked_variable_without_any_value() -> None:
     assert load({"vars": {"db": {"secret": True}}, "graph": graph()}).secrets == {}
 
 
+def test_an_error_names_the_key_that_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOME_API_KEY", raising=False)
+    _, report = check({"graph": graph(agent(api_key="${SOME_API_KEY}"))})
+    assert [(found.code, found.message) for found in report.errors] == [
+        ("unresolved-variable", "${SOME_API_KEY} has no value")
+    ]
+
+
 def test_overridden_value_in_the_file_is_still_secret() -> None:
     source = {"vars": {"db": {"value": "in-the-file-0123", "secret": True}}, "graph": graph()}
     found = load(source, {"db": LONG}).secrets

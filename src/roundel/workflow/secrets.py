@@ -51,6 +51,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>`]+")
 # With these passwords, the user part of a URL is the token.
 _NO_PASSWORD: Final = ("", "x-oauth-basic")
 _IDENTIFIER = re.compile("[a-z][a-z_]*")
+_PLACEHOLDER = re.compile(r"\$\{\w+\}")
 _PROTECTED_WORDS: Final = (
     *("answered", "assistant", "completed", "continue", "input_tokens", "max_duration_reached"),
     *("max_iterations_reached", "output_tokens", "rejected", "repeated", "suspended_locked", "tool_calls"),
@@ -91,7 +92,8 @@ class SecretMasker:
 
     def add(self, *values: str | None) -> None:
         for value in values:
-            if value and value not in self._values:
+            # A placeholder without a value stands for a secret, but the error about it has to name it.
+            if value and value not in self._values and not _PLACEHOLDER.fullmatch(value):
                 self._values[value] = None
                 self._needles = None
                 self.known = True
