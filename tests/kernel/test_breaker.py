@@ -178,6 +178,26 @@ def test_a_bounded_loop_that_hardly_changes_gets_one_warning() -> None:
     )
 
 
+def test_a_warning_costs_nothing_afterwards() -> None:
+    """A loop with a proved bound may go on for long: it remembers no more messages than any other, and no
+    evidence is collected a second time."""
+    names = [
+        f"I have asked {chr(65 + number % 26)}{chr(97 + number // 26)}n to look." for number in range(150)
+    ]
+    workflow = agent_ring(150, loops={"A0": {"max_rounds": 200}})
+    run = Simulator(plan_of({**workflow, "breaker": {"patience": {"one_place": 3}}}), {"A0": names}).start(
+        "go"
+    )
+    most = 0
+    while run.in_flight:
+        run.apply(run.answer(run.in_flight.pop()))
+        assert run.state.root is not None
+        most = max([most, *(len(history.said) for history in run.state.root.histories.values())])
+    assert run.state.status == "completed"
+    assert len([event for event in run.events if event.event == "warning"]) == 1
+    assert most <= 16
+
+
 def test_a_new_score_is_progress() -> None:
     graph = agent_ring(9)["graph"]
     graph["nodes"][0]["config"] = {"output_schema": {"type": "object"}}

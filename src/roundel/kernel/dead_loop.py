@@ -173,6 +173,8 @@ class LoopHistory:
             rounds, messages = self.streaks.get(kind, (0, 0))
             self.streaks[kind] = [rounds + 1, messages + len(stale)] if is_stale else [0, 0]
         for kind, (rounds, messages) in self.streaks.items():
+            if kind == ONE_PLACE and self.warned:
+                continue  # the bound of the loop ends it, and one warning is enough
             patience = breaker.patience.rounds(kind)
             if patience is not None and rounds >= patience and messages >= breaker.window:
                 shown = min(rounds, 2 * breaker.window)  # `said` has the predecessors of so many
