@@ -5,12 +5,11 @@ The texts are made from templates and depend on nothing but the kind and its see
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 from tests.breaker import moving_code, moving_figures, moving_plans, moving_talks, moving_texts
 from tests.breaker.series import Series
-from tests.breaker.stock import Kind
+from tests.breaker.stock import Kind, vary
 
 KINDS: tuple[Kind, ...] = (
     *moving_code.KINDS,
@@ -20,12 +19,7 @@ KINDS: tuple[Kind, ...] = (
     *moving_plans.KINDS,
 )
 VARIANTS = 15
-SHORT, LONG = (6, 12), (15, 25)
 
 
 def moving() -> Iterator[Series]:
-    for kind in KINDS:
-        for number in range(VARIANTS):
-            chance = random.Random(f"{kind.__name__} {number}")
-            rounds = chance.randint(*(LONG if number % 3 == 0 else SHORT))
-            yield kind(chance, rounds)._replace(name=str(number))
+    return vary(KINDS, VARIANTS, long_every=3)

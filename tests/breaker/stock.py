@@ -5,11 +5,22 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tests.breaker.series import Round, Series
 
 Kind = Callable[[random.Random, int], Series]
+SHORT, LONG = (6, 12), (15, 25)
+"""The fewest and the most rounds of a series."""
+
+
+def vary(kinds: Sequence[Kind], variants: int, long_every: int) -> Iterator[Series]:
+    """So many series of each kind, of which each `long_every`-th is long."""
+    for kind in kinds:
+        for number in range(variants):
+            chance = random.Random(f"{kind.__name__} {number}")
+            rounds = chance.randint(*(SHORT if number % long_every else LONG))
+            yield kind(chance, rounds)._replace(name=str(number))
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -142,6 +142,8 @@ def test_resuming_from_any_prefix_of_the_facts_gives_the_same_result(kind: str, 
                 result = await resume_from_entries(store, case, entries[:length], name)
                 if result is None:  # locked, while calls in flight had still to report
                     assert whole.status == "suspended_locked"
+                    pairs = zip(await read_events(store, name), trace, strict=False)
+                    assert all((mine.event, mine.data) == (other.event, other.data) for mine, other in pairs)
                     continue
                 check(result, await read_events(store, name), whole, trace)
                 prefixes += 1

@@ -30,11 +30,17 @@ async def requested(runs: roundel.Runs, run_id: str) -> None:
         await turns(1)
 
 
+async def at_the_gate(runs: roundel.Runs) -> tuple[Gate, str]:
+    """A run with a call in flight, which the gate holds."""
+    gate = Gate()
+    run_id = await runs.start(gate.graph, "tea")
+    await gate.has_started.wait()
+    return gate, run_id
+
+
 def test_a_pause_waits_for_the_calls_in_flight(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
-        gate = Gate()
-        run_id = await runs.start(gate.graph, "tea")
-        await gate.has_started.wait()
+        gate, run_id = await at_the_gate(runs)
         pausing = asyncio.create_task(runs.pause(run_id, "lunch"))
         await requested(runs, run_id)
         assert not pausing.done(), "its call is in flight"
@@ -51,9 +57,7 @@ def test_a_pause_waits_for_the_calls_in_flight(place: Path) -> None:
 
 def test_a_pause_may_return_when_it_is_accepted(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
-        gate = Gate()
-        run_id = await runs.start(gate.graph, "tea")
-        await gate.has_started.wait()
+        gate, run_id = await at_the_gate(runs)
         await runs.pause(run_id, wait=False)
         assert (await runs.row(run_id)).status == "running"
         gate.go.set()
@@ -64,9 +68,7 @@ def test_a_pause_may_return_when_it_is_accepted(place: Path) -> None:
 
 def test_a_caller_that_stops_waiting_has_paused_the_run(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
-        gate = Gate()
-        run_id = await runs.start(gate.graph, "tea")
-        await gate.has_started.wait()
+        gate, run_id = await at_the_gate(runs)
         pausing = asyncio.create_task(runs.pause(run_id))
         await requested(runs, run_id)
         pausing.cancel()
@@ -80,9 +82,7 @@ def test_a_caller_that_stops_waiting_has_paused_the_run(place: Path) -> None:
 
 def test_a_stop_ends_the_wait_for_a_pause(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
-        gate = Gate()
-        run_id = await runs.start(gate.graph, "tea")
-        await gate.has_started.wait()
+        _, run_id = await at_the_gate(runs)
         pausing = asyncio.create_task(runs.pause(run_id))
         await requested(runs, run_id)
         await runs.stop(run_id)
@@ -129,9 +129,7 @@ def test_a_pause_reports_that_the_host_failed(place: Path, monkeypatch: pytest.M
         raise roundel.StoreError("the disk is gone")
 
     async def story(runs: roundel.Runs) -> None:
-        gate = Gate()
-        run_id = await runs.start(gate.graph, "tea")
-        await gate.has_started.wait()
+        gate, run_id = await at_the_gate(runs)
         pausing = asyncio.create_task(runs.pause(run_id))
         await requested(runs, run_id)
         with monkeypatch.context() as patched:

@@ -296,7 +296,7 @@ def test_leaving_the_service_hands_an_answered_run_back(place: Path) -> None:
 
     async def later(runs: roundel.Runs) -> None:
         row = await runs.row("last")
-        assert (row.status, row.owner) == ("running", ""), "not stopped: whoever answers may leave"
+        assert (row.status, row.owner) == ("running", ""), "not stopped: a caller may leave after its answer"
         gate = Gate()
         gate.go.set()
         assert (await runs.resume("last", workflow=gate.graph)).output == "yes"

@@ -777,16 +777,17 @@ class Run:
         "usage",
     )
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan) -> None:  # noqa: PLR0915 (it only has fields)
         self.plan, self.budgeted = plan, plan.budgeted
         self.run_id, self.status = "", "new"
         self.input: tuple[Message, ...] = ()
         self.output: Message | None = None
         self.error: str | None = None
         self.lock: Lock | None = None
-        self.paused, self.has_cancelled = "", False
-        """The reason of the pause, empty if new work may begin; and whether some graph was cancelled, so that
-        queue entries have to be checked for that."""
+        self.paused = ""
+        """The reason of the pause; empty if new work may begin."""
+        self.has_cancelled = False
+        """Some graph was cancelled, so queue entries have to be checked for that."""
         self.debug: DebugState | None = None
         """The breakpoints and steps of a run that somebody debugs."""
         self.since, self.until, self.stamp = 0.0, 0.0, _BEGINNING

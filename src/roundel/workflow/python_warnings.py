@@ -6,8 +6,8 @@ the filters of the program (`warnings.filterwarnings("error", category=roundel.R
 
 The place is the nearest frame on the stack that is neither of this package nor of asyncio. A fixed
 `stacklevel` would be wrong for most callers: the same code runs directly, in an event loop that `roundel.run`
-has created, and in a task. A task has no caller on its stack; whoever creates one for a caller passes the
-place on with `keep_caller`.
+has created, and in a task. A task has no caller on its stack, so code that creates one for a caller
+passes the place on with `keep_caller`.
 """
 
 from __future__ import annotations
