@@ -353,7 +353,6 @@ export function RoundStrip() {
             isDebate={isDebate}
             isLanes={isLanes}
             limit={plan.novelty}
-            window={plan.window}
             error={noveltyError}
           />
         )}
@@ -587,7 +586,6 @@ function Legend({
   isDebate,
   isLanes,
   limit,
-  window,
   error,
 }: {
   tree: StripTree;
@@ -597,7 +595,6 @@ function Legend({
   isDebate: boolean;
   isLanes: boolean;
   limit: number | null;
-  window: number;
   error: string;
 }) {
   const texts = useMessages(messages);
@@ -635,7 +632,7 @@ function Legend({
       {measure === "novelty" && !isDebate && !isLanes && <span>{texts.heightNovelty}</span>}
       {measure === "novelty" && !isDebate && !isLanes && limit !== null && (
         <span className="strip-limit-text">
-          <i aria-hidden="true" /> {texts.locksBelow(limit.toFixed(2), window)}
+          <i aria-hidden="true" /> {texts.repeatsBelow(limit.toFixed(2))}
         </span>
       )}
       {summary.length > 0 && <span>{summary.join(" · ")}</span>}
