@@ -117,7 +117,7 @@ bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)
 pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
 	$(SAY) "requirements-dev.txt"
 	@$(UV_SETTINGS) && $(QUIETLY) $(UV) pip compile --universal --python-version 3.11 --extra dev \
-		--no-annotate --no-header $(ARGS) pyproject.toml -o requirements-dev.txt
+		--no-annotate --no-header --generate-hashes $(ARGS) pyproject.toml -o requirements-dev.txt
 
 .PHONY: clean
 clean:  ## remove all that make has made
@@ -148,7 +148,7 @@ endif
 $(PINS_READY): $(UV_READY) requirements-dev.txt
 	$(SAY) "packages"
 	@$(QUIETLY) $(UV) venv --clear --python $(PYTHON) .venv
-	@$(UV_SETTINGS) && $(QUIETLY) $(UV) pip sync --python $(BIN)/python requirements-dev.txt
+	@$(UV_SETTINGS) && $(QUIETLY) $(UV) pip sync --python $(BIN)/python --require-hashes requirements-dev.txt
 	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
 	@touch $@
 

@@ -192,3 +192,15 @@ def test_a_browser_that_apt_cannot_install_is_reported_with_the_cause_that_apt_g
     assert "E: Could not resolve packages.test" in done.stderr
     assert "failed with exit code 100: " in done.stderr
     assert "No Chromium was found" in done.stderr
+
+
+def test_every_pin_has_a_hash_and_no_address() -> None:
+    """A package that was replaced in an index is not installed, whichever index it comes from."""
+    text = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = text.replace(" \\\n", " ").splitlines()
+    assert len(pins) > 50
+    assert [pin for pin in pins if "==" not in pin or " --hash=sha256:" not in pin] == []
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (sync,) = [line for line in makefile.splitlines() if "pip sync" in line]
+    assert "--require-hashes" in sync
