@@ -16,6 +16,7 @@ from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import MEASURES, Frame, Layout
 from roundel.drawing.nesting import Group, GroupPart, Problems, nest
 from roundel.drawing.positions import move
+from roundel.drawing.ranks import effort_for
 from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
 from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
@@ -25,6 +26,8 @@ from roundel.workflow.graph_reader import is_missing
 MOST_PIECES = 20_000
 """The largest layout. An edge has a piece in each frame that it crosses; this many take a few
 seconds."""
+MOST_ITEMS = 60_000
+"""The same for nodes, and for the points of edges: an edge has one or two in each layer that it passes."""
 
 
 def draw(
@@ -45,10 +48,16 @@ def draw(
         layout = Layout(labels, MEASURES[density], cards)
         # Counted before anything is laid out: nested loops multiply the pieces, so a small file may be
         # too large.
-        pieces = sum(layout.wiring(graph).pieces for graph in visible_graphs(group, cards))
+        wirings = [layout.wiring(graph) for graph in visible_graphs(group, cards)]
+        pieces = sum(wiring.pieces for wiring in wirings)
         if pieces > MOST_PIECES:
             too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
             return _not_drawn(labels.title(plan), density, too_many, findings)
+        items = sum(wiring.items for wiring in wirings)
+        if items > MOST_ITEMS:
+            too_many = f"{items:,} nodes and bends of edges, more than {MOST_ITEMS:,}, are too many to draw"
+            return _not_drawn(labels.title(plan), density, too_many, findings)
+        layout.effort = effort_for(items)
         frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
         frame.shift(0, 0)  # frames have coordinates only after this
         return _Assembly(labels, problems, density, cards).drawing(frame)
@@ -273,10 +282,8 @@ def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Rect:
         along = [y for piece in curve for at, y in piece if abs(at - x) < 1]
         y = (min(along) + max(along)) / 2
     else:
-        bulge, part = frame.measures.bulge, frame.part(connector.source)
-        before = frame.self_edges[part][: frame.self_edges[part].index(connector)]
-        box = box_of(frame, part)
-        x = box.right + sum(bulge + other.label_width for other in before) + bulge - 4 + width / 2
+        box = box_of(frame, frame.part(connector.source))
+        x = box.right + frame.beside[connector][1] + frame.measures.bulge - 4 + width / 2
         y = box.y + box.height / 2
     return _box(x, y, width, height)
 

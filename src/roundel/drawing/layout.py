@@ -29,7 +29,7 @@ from roundel.drawing.drawing import Density
 from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, GroupPart
 from roundel.drawing.ranks import Link, RankItem, arrange, place
-from roundel.drawing.routes import START, Connector, Wiring, wiring_of
+from roundel.drawing.routes import START, Connector, Wiring, rank_of, wiring_of
 from roundel.drawing.text import fit, text_width
 from roundel.plan.graph import NodePlan
 
@@ -187,11 +187,16 @@ class Frame:
     """The items of a connector, from the top down."""
     label_items: dict[Connector, RankItem] = field(default_factory=dict)
     self_edges: dict[GroupPart, list[Connector]] = field(default_factory=dict)
+    beside: dict[Connector, tuple[int, float]] = field(default_factory=dict)
+    """How many self-edges of its part are inside a self-edge, and how far they reach."""
     lanes: dict[Connector, float] = field(default_factory=dict)
     """The x of connectors that lead upwards; inner lanes first."""
     below: dict[Connector, float] = field(default_factory=dict)
     """The y of a connector's track below its source; none if it leaves on the right."""
     above: dict[Connector, float] = field(default_factory=dict)
+    feet: dict[tuple[Connector, bool], tuple[int, int]] = field(default_factory=dict)
+    """The place of a connector among those that leave (True) or reach (False) its part in the same way,
+    through tracks or on the right; and how many these are."""
     tops: list[float] = field(default_factory=list)
     bottoms: list[float] = field(default_factory=list)
     ins: dict[Connector, float] = field(default_factory=dict)
@@ -344,6 +349,7 @@ class Layout:
         self.measures = measures
         self.collapsed: Collapsed = collapsed or {}
         self.wirings: dict[Group, Wiring] = {}
+        self.effort = 1.0
 
     def wiring(self, graph: Group) -> Wiring:
         """The connectors of a graph; cached, since `draw` counts their pieces before the layout uses
@@ -370,8 +376,8 @@ class Layout:
                 frame.rows[part] = BodyRow(words, bodies, part.node.kind.loops, self.measures)
         _add_cells(frame, parts)
         upwards = _add_strands(frame)
-        arrange(frame.ranks, frame.links)
-        place(frame.ranks, frame.links)
+        arrange(frame.ranks, frame.links, self.effort)
+        place(frame.ranks, frame.links, self.effort)
         _add_lanes(frame, upwards)
         _stack(frame)
         _finish_frame(frame)
@@ -397,8 +403,11 @@ def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
         width, height = frame.size(part)
         # Self-edges and their labels are on the right of a part, so they make it wider on that side
         # only.
-        beside = sum(m.bulge + connector.label_width for connector in frame.self_edges.get(part, ()))
-        rank = 2 * (part.layer - first) + 1
+        beside = 0.0
+        for number, connector in enumerate(frame.self_edges.get(part, ())):
+            frame.beside[connector] = number, beside
+            beside += m.bulge + connector.label_width
+        rank = rank_of(part.layer - first)
         cell = RankItem(rank, width / 2, width / 2 + beside, height, margin=m.part_margin, solid=True)
         frame.cells[part] = cell
         frame.ranks[cell.rank].append(cell)
@@ -501,6 +510,18 @@ def _stack(frame: Frame) -> None:
             at += max((item.height for item in items), default=0)
             frame.bottoms.append(at)
     frame.height = at + m.pad
+    _number_feet(frame, frame.below, leaving=True)
+    _number_feet(frame, frame.above, leaving=False)
+
+
+def _number_feet(frame: Frame, tracks: dict[Connector, float], *, leaving: bool) -> None:
+    same: dict[tuple[GroupPart, bool], list[Connector]] = {}
+    for connector in (*tracks, *(connector for connector in frame.lanes if connector not in tracks)):
+        part = frame.part(connector.source if leaving else connector.target)
+        same.setdefault((part, connector in tracks), []).append(connector)
+    for found in same.values():
+        for number, connector in enumerate(found):
+            frame.feet[connector, leaving] = number, len(found)
 
 
 def _by_rank(frame: Frame, ends: dict[Connector, GroupPart], step: int) -> dict[int, list[Connector]]:

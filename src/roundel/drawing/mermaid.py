@@ -157,7 +157,8 @@ def _classes(top: Group) -> dict[str, list[str]]:
     graphs = [group for group in top.graphs() if not group.bare]
     starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
     ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
-    return {"first": starts, "last": [name for name in ends if name not in starts]}
+    first = set(starts)
+    return {"first": starts, "last": [name for name in ends if name not in first]}
 
 
 def _style(wire: Wire, wrong: bool) -> str:

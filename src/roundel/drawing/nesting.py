@@ -70,10 +70,10 @@ class Group:
         return [self.graph.nodes[index] for index in sorted(self.scope.members)]
 
     def starts(self, node: NodePlan) -> bool:
-        return node.index in self.graph.start and not self.bare
+        return node.is_start and not self.bare
 
     def ends(self, node: NodePlan) -> bool:
-        return node.index in self.graph.ends and not self.bare
+        return node.is_end and not self.bare
 
     def graphs(self) -> Iterator[Group]:
         """This graph, then the graphs inside its nodes."""

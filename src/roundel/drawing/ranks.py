@@ -31,6 +31,8 @@ PLACE_SWEEPS = 200
 EFFORT = 60_000
 """The number of items that `_balance` may place, in addition to two sweeps over all: a bound on the
 time."""
+FULL_EFFORT = 20_000
+"""The number of items in a drawing up to which it gets all sweeps."""
 KINK = 6
 """A line that moves sideways by fewer pixels than this, only to balance its ends, is made straight."""
 STILL = 0.05
@@ -75,12 +77,18 @@ Pulls = dict[RankItem, tuple[float, list[tuple[RankItem, float, float]]]]
 between the two x at which the link is straight."""
 
 
-def arrange(ranks: Ranks, links: Links) -> None:
+def effort_for(items: int) -> float:
+    """The share of the sweeps that a drawing of this many items gets, so that larger ones take no longer
+    than one of FULL_EFFORT."""
+    return min(1.0, FULL_EFFORT / max(1, items))
+
+
+def arrange(ranks: Ranks, links: Links, effort: float = 1.0) -> None:
     """Orders the items of each rank in place."""
     up, down = _neighbours(links)
     _number(ranks)
     best, fewest = [list(rank) for rank in ranks], _crossings(ranks, links)
-    for sweep in range(ORDER_SWEEPS if fewest else 0):
+    for sweep in range(max(2, round(ORDER_SWEEPS * effort)) if fewest else 0):
         # Down the ranks by the items above, then up by the items below, alternately.
         near = up if sweep % 2 == 0 else down
         for rank in ranks if sweep % 2 == 0 else reversed(ranks):
@@ -142,15 +150,15 @@ def _crossings(ranks: Ranks, links: Links) -> int:
     return count
 
 
-def place(ranks: Ranks, links: Links) -> None:
+def place(ranks: Ranks, links: Links, effort: float = 1.0) -> None:
     """Gives each item its x; the leftmost item begins at 0."""
     up, down = _pulls(links)
     solvers = [_Rank(rank) for rank in ranks]
     for solver in solvers:
         solver.spread([0.0] * len(solver.items), [1.0] * len(solver.items))
     # First the shape, by one side at a time; then the balance of both sides, from a good start.
-    _shape(solvers, up, down)
-    _balance(solvers, _merge_pulls(up, down))
+    _shape(solvers, up, down, effort)
+    _balance(solvers, _merge_pulls(up, down), effort)
     _straighten(solvers, down)
     _snap(ranks, links)
     edge = min((item.x - item.left for rank in ranks for item in rank), default=0)
@@ -178,9 +186,8 @@ def _merge_pulls(one: Pulls, other: Pulls) -> Pulls:
     return _with_totals(both)
 
 
-def _shape(solvers: list[_Rank], up: Pulls, down: Pulls) -> None:
-    items = sum(len(solver.items) for solver in solvers)
-    for sweep in range(min(SHAPE_SWEEPS, 4 + 4 * EFFORT // max(1, items))):
+def _shape(solvers: list[_Rank], up: Pulls, down: Pulls, effort: float) -> None:
+    for sweep in range(max(4, round(SHAPE_SWEEPS * effort))):
         moved = 0.0
         for solver in solvers if sweep % 2 == 0 else reversed(solvers):
             moved = max(moved, solver.settle(up if sweep % 2 == 0 else down))
@@ -188,11 +195,11 @@ def _shape(solvers: list[_Rank], up: Pulls, down: Pulls) -> None:
             break
 
 
-def _balance(solvers: list[_Rank], both: Pulls) -> None:
+def _balance(solvers: list[_Rank], both: Pulls, effort: float) -> None:
     items = sum(len(solver.items) for solver in solvers)
     last = len(solvers) - 1
     stale = [True] * len(solvers)
-    left = EFFORT + 2 * items
+    left = EFFORT * effort + 2 * items
     for sweep in range(PLACE_SWEEPS):
         moved = False
         for number in range(last + 1) if sweep % 2 == 0 else range(last, -1, -1):

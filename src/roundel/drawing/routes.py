@@ -59,6 +59,25 @@ class Wiring:
         """The number of pieces to lay out: a connector has one in each frame that it crosses."""
         return sum(len(found) for kind in (self.ins, self.outs, self.within) for found in kind.values())
 
+    @property
+    def items(self) -> int:
+        """The number of items in the ranks: the parts, and a point of each connector in each rank on its
+        way. The time and the memory of a layout grow with it: with the cube of the nodes if each leads to
+        all after it."""
+        return sum(map(self._items_of, (self.group, *self.group.loops())))
+
+    def _items_of(self, group: Group) -> int:
+        parts = self.parts(group)
+        first = min(part.layer for part in parts)
+        ranks = {node: rank_of(part.layer - first) for part in parts for node in part.members}
+        below = max(ranks.values()) + 2
+        count = len(parts)
+        count += sum(below - ranks[connector.source] - 1 for connector in self.outs.get(group, ()))
+        count += sum(ranks[connector.target] for connector in self.ins.get(group, ()))
+        for connector in self.within.get(group, ()):
+            count += max(0, ranks[connector.target] - ranks[connector.source] - 1)
+        return count
+
     def parts(self, group: Group) -> list[GroupPart]:
         """The parts of a group, in an order that does not depend on the file, and the marks of a whole
         graph."""
@@ -81,6 +100,11 @@ class Wiring:
         source, target = self.homes[connector.source], self.homes[connector.target]
         shared = sum(1 for one, other in zip(source, target, strict=False) if one is other)
         return source[shared:][::-1], source[shared - 1], target[shared:]
+
+
+def rank_of(layer: int) -> int:
+    """The rank of the parts of a layer, counted from the first one: a channel is above each."""
+    return 2 * layer + 1
 
 
 def wiring_of(group: Group, labels: Labels, measures: DensityMeasures) -> Wiring:
@@ -156,10 +180,8 @@ def self_curve(frame: Frame, connector: Connector) -> Curve:
     """The curve of an edge from a node to itself, on its right; several are nested."""
     part = frame.part(connector.source)
     cell = frame.cells[part]
-    beside = frame.self_edges[part]
-    number = beside.index(connector)
-    bulge = frame.measures.bulge
-    reach = sum(bulge + other.label_width for other in beside[:number]) + bulge
+    number, inside = frame.beside[connector]
+    reach = inside + frame.measures.bulge
     x, y = cell.x + cell.left, frame.middle(cell.rank)
     # Outer self-edges start further from the middle, so that they surround the inner ones.
     high = min(cell.height / 2 - 8, 10.0 + 5 * number)
@@ -197,22 +219,16 @@ def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, pa
     downwards."""
     if part in frame.inner:
         return frame.port(part, connector, out=tracks is frame.below)
-    same = [other for other in tracks if _end(frame, other, tracks is frame.below) is part]
-    cell = frame.cells[part]
-    return min(cell.left - 12, 14.0 * (len(same) - same.index(connector)))
+    number, count = frame.feet[connector, tracks is frame.below]
+    return min(frame.cells[part].left - 12, 14.0 * (count - number))
 
 
 def _stagger(frame: Frame, connector: Connector, part: GroupPart, leaving: bool) -> float:
     """Keeps connectors on the same side of a part apart; the outer lane takes the outer place, so none
     cross."""
-    tracks = frame.below if leaving else frame.above
-    same = [other for other in frame.lanes if other not in tracks and _end(frame, other, leaving) is part]
+    number, count = frame.feet[connector, leaving]
     room = frame.size(part)[1] / 2 - 6
-    return min(room, 6.0) + (room - 6) * same.index(connector) / max(1, len(same) - 1) if room > 6 else room
-
-
-def _end(frame: Frame, connector: Connector, leaving: bool) -> GroupPart:
-    return frame.part(connector.source if leaving else connector.target)
+    return min(room, 6.0) + (room - 6) * number / max(1, count - 1) if room > 6 else room
 
 
 def _placed(frame: Frame, x: float, y: float) -> Point:
