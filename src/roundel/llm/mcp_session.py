@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from mcp import Client
     from mcp.client._transport import ReadStream, TransportStreams
-    from mcp.types import CallToolResult, RequestParamsMeta, Tool
+    from mcp.types import CallToolResult, Implementation, RequestParamsMeta, Tool
 
 MAX_LINES = 10
 MAX_LINE_LENGTH = 400
@@ -309,6 +309,13 @@ def _is_connection_closed(cause: BaseException | None) -> bool:
     return getattr(cause, "code", None) == CONNECTION_CLOSED
 
 
+def _hung_up(cause: BaseException) -> bool:
+    """Whether a server ended, or closed the connection, instead of answering."""
+    from httpx2 import ReadError, RemoteProtocolError
+
+    return _is_connection_closed(cause) or isinstance(cause, (ReadError, RemoteProtocolError))
+
+
 IDEMPOTENCY_META_KEY = "roundel/idempotency-key"
 """Where a server finds the idempotency key of a call: in the metadata of the request."""
 GRACE_SECONDS = 2.0
@@ -356,6 +363,8 @@ class McpSession:
         self._cause: BaseException | None = None
         """Why the task of the session ended."""
         self._client: Client | None = None
+        self._output_ended = False
+        """The program closed its output."""
         self._closing = asyncio.Event()
         self._scope = anyio.CancelScope()
         self._ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
@@ -457,18 +466,34 @@ class McpSession:
         from importlib.metadata import version
 
         import anyio
-        from mcp import Client
         from mcp.types import Implementation
 
         # The deadline covers the start and the list of tools, not the import. It is lifted once the
         # server is ready.
         self._scope.deadline = anyio.current_time() + self._server.startup_timeout
         about = Implementation(name="roundel", version=version("roundel"))
-        async with Client(self._transport(), client_info=about, cache=None) as client:
+        try:
+            await self._connect(about, "auto")
+        except Exception as error:
+            if self._ready.done() or self._stopped or not _hung_up(root_cause(error)):
+                raise
+            # The first request of the mode `auto` is one that older servers do not know. The package goes on
+            # with `initialize` if they refuse it; some end, and have to be started again.
+            await self._tail.finish()
+            self._tail, self._output_ended = StderrTail(self._errors.clean), False
+            await self._connect(about, "legacy")
+
+    async def _connect(self, about: Implementation, mode: str) -> None:
+        """Connects, becomes ready, and stays until the session is closed."""
+        from mcp import Client
+
+        async with Client(self._transport(), client_info=about, cache=None, mode=mode) as client:
             tools = await _list_tools(client)
             self._scope.deadline = math.inf
             self._client = client
             self._ready.set_result(tools)
+            if self._output_ended:
+                self._closing.set()
             try:
                 await self._closing.wait()
             finally:  # before the client closes: no call may begin on a closing session
@@ -485,9 +510,11 @@ class McpSession:
 
     def _note_end(self) -> None:
         """The program closed its output: no call can be answered any more, so the session closes at
-        once."""
-        self.ended = True
-        self._closing.set()
+        once. Before it is ready, the startup fails by itself, and may begin again."""
+        self._output_ended = True
+        if self._ready.done():
+            self.ended = True
+            self._closing.set()
 
     def _fail_startup(self) -> None:
         if self._ready.done():
