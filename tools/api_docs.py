@@ -34,6 +34,10 @@ _NOUNS = {
 _SIGNS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
+def _size(limit: int) -> str:
+    return f"{limit // 1024} KiB" if limit < 1024 * 1024 else f"{limit // (1024 * 1024)} MiB"
+
+
 class ApiPages:
     """The document, and the pages that follow from it."""
 
@@ -102,7 +106,7 @@ class ApiPages:
             parts.append(_table(("parameter", "in", "type", "default", "meaning"), rows))
         if "requestBody" in operation:
             body = operation["requestBody"]["content"]["application/json"]["schema"]
-            parts.append(f"Body: {self._type(body)}.\n")
+            parts.append(f"Body: {self._type(body)}, at most {_size(operation['x-body-limit'])}.\n")
         parts.append(self._answers(operation["responses"]))
         return "\n".join(parts)
 

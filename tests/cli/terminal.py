@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import fcntl
 import os
 import pty
@@ -33,8 +34,14 @@ class Terminal:
     """Standard input, output and error are the terminal, which controls the process: Ctrl-C is a signal."""
 
     def __init__(
-        self, folder: Path, *arguments: str, size: tuple[int, int] | None = None, **variables: str
+        self,
+        folder: Path,
+        *arguments: str,
+        size: tuple[int, int] | None = None,
+        output: Path | None = None,
+        **variables: str,
     ) -> None:
+        """`output` is a file for standard output, in place of the terminal."""
         self.keyboard, screen = pty.openpty()
         self._screen = screen
         self.settings = termios.tcgetattr(screen)
@@ -50,15 +57,16 @@ class Terminal:
             environment.pop("COLUMNS", None)
             environment.pop("LINES", None)
             self.resize(columns, lines)
-        self.popen = subprocess.Popen(
-            [sys.executable, "-c", _TAKE, *arguments],
-            cwd=folder,
-            stdin=screen,
-            stdout=screen,
-            stderr=screen,
-            env=environment,
-            start_new_session=True,
-        )
+        with contextlib.ExitStack() as files:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-c", _TAKE, *arguments],
+                cwd=folder,
+                stdin=screen,
+                stdout=screen if output is None else files.enter_context(output.open("wb")),
+                stderr=screen,
+                env=environment,
+                start_new_session=True,
+            )
 
     def type(self, keys: bytes) -> None:
         os.write(self.keyboard, keys)

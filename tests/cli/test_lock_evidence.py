@@ -10,6 +10,7 @@ from rich.console import Console
 
 from roundel.cli.event_lines import format_event
 from roundel.cli.prompt import evidence
+from roundel.kernel.state import GROUP_LIMIT, Lock
 from tests.kernel.simulator import plan_of
 from tests.kernel.spending import Spender, UnpricedSpender, constant, ring
 
@@ -53,3 +54,22 @@ def test_the_cost_of_a_small_request_is_not_shown_as_nothing() -> None:
     graph["limits"] = {"cost_usd": 0.000001}
     run = Spender(plan_of({"models": models, "graph": graph}), {}).start("go").finish()
     assert "0 spent, 0 reserved by calls in flight, 0.00001 more wanted" in shown(run)
+
+
+def test_a_shared_limit_shows_whose_it_is_and_when_there_is_room_again() -> None:
+    figures = {
+        "limit": 20,
+        "what": "cost_usd",
+        "per": "per day",
+        "scope": "group ada",
+        "spent": 19.75,
+        "reserved": 0.2,
+        "wanted": 0.1,
+        "resets": "2026-12-01T00:00:00.000Z",
+    }
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(evidence(Lock(GROUP_LIMIT, 20, "Writer", "Writer", figures)))
+    text = console.export_text()
+    assert "the limit of 20 dollars per day of group ada is reached, at Writer" in text
+    assert "group ada: 19.75 spent, 0.2 reserved by calls in flight, 0.1 more wanted" in text
+    assert "there is room again from 2026-12-01T00:00:00.000Z on" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from roundel.journal.registry import open_store
 from tests.cli.stored_runs import has_started, open_gate, prepare, roundel, run, runs
 
 
@@ -327,6 +329,33 @@ def test_unlocked_run_resumes_in_the_same_round(folder: Path) -> None:
     assert (unlocked["by"], unlocked["limits"]) == ("Kim", {"rounds": 5})
 
 
+def test_records_of_a_server_are_pruned_with_or_without_runs(finished: Path) -> None:
+    async def records(write: bool) -> tuple[list[int], list[str]]:
+        store = open_store(str(finished / ".roundel" / "runs.db"))
+        try:
+            docs = store.documents()
+            for number in range(5) if write else ():
+                await docs.put("workflows", "/tea", {"text": f"{number}"}, keep_history=True)
+                await docs.append("audit", {"action": "workflow.save"})
+            entries = await docs.entries("audit")
+            versions = [one.version for one in await docs.versions("workflows", "/tea")]
+            return versions, [one.body["action"] for one in entries]
+        finally:
+            await store.close()
+
+    assert asyncio.run(records(write=True))[0] == [5, 4, 3, 2, 1]
+    kept = roundel(finished, "prune", "--versions", "90d", "--audit-log", "90d")
+    assert "deleted 0 versions" in kept.stderr and "deleted 0 entries" in kept.stderr
+    pruned = roundel(finished, "prune", "last", "--keep", "last", "--versions", "2")
+    assert "deleted 3 versions" in pruned.stderr and "pruned 1 run" in pruned.stderr
+    versions, actions = asyncio.run(records(write=False))
+    assert versions == [5, 4]
+    assert actions == ["workflow.prune", "audit.prune", "workflow.prune", *["workflow.save"] * 5]
+    pruned = roundel(finished, "prune", "--audit-log", "0s")
+    assert pruned.exit_code == 0 and "deleted 8 entries" in pruned.stderr
+    assert asyncio.run(records(write=False)) == ([5, 4], ["audit.prune"])
+
+
 def test_pruned_runs_can_still_be_read(finished: Path) -> None:
     before = len(roundel(finished, "log", "last", "--json").stdout.splitlines())
     dry = roundel(finished, "prune", "--older-than", "0d", "--keep", "last", "--dry-run")
@@ -453,6 +482,10 @@ def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
         (["replay", "last", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["prune", "--keep", "best"], 2, "say which runs"),
         (["prune", "last"], 2, "--keep"),
+        (["prune", "last", "--versions", "20"], 2, "--keep"),
+        (["prune", "--versions", "0"], 2, "not '0'"),
+        (["prune", "--audit-log", "soon"], 2, "--audit-log takes a time"),
+        (["prune", "--audit-log", "1d", "--dry-run"], 2, "--dry-run lists runs"),
         (["prune", "last", "--keep", "bits"], 2, "'bits' is not a selection of rounds"),
         (["prune", "last", "--keep", "every:0"], 2, "every:0"),
         (["prune", "last", "--keep", ","], 2, "name the rounds to keep"),

@@ -44,7 +44,8 @@ class ServerReader(Reader):
     def _start(self, command: str) -> str:
         assert self.server is None, "the page starts one server"
         self.server = subprocess.Popen(
-            [sys.executable, "-m", *shlex.split(command), "--port", "0"],
+            # The page shows what a terminal shows.
+            [sys.executable, "-m", *shlex.split(command), "--sign-in-link", "--port", "0"],
             cwd=self.folder,
             env=self._environment(),
             stdin=subprocess.DEVNULL,

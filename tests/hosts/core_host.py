@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, cast
 
+from roundel.hosts.clock import GivenClock, RunClock
 from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.journal.run_journal import RunJournal, unpack
 from roundel.journal.store import Chunk, Claim, Store
@@ -69,6 +70,10 @@ class CoreHost(Simulator):
 
     # What the core has to know of effects.
 
+    @property
+    def run_clock(self) -> RunClock:
+        return GivenClock(self.now)
+
     def is_pure(self, command: Command) -> bool:
         return not isinstance(command, Cancel) and self.pure[command.site]
 
@@ -105,6 +110,8 @@ class CoreHost(Simulator):
     def perform(self, action: Command | Action) -> None:
         if action is Action.COMMIT:
             self.commit()
+        elif action is Action.APPLY:
+            self.core.apply_next()
         elif action is Action.WAIT:
             assert self.core.in_flight
             self.finish_one()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from hypothesis import strategies as st
 
 import roundel
 from roundel.hosts import driver as drivers
+from roundel.hosts.clock import GivenClock, RunClock, SteadyClock
 from roundel.hosts.control import Question
 from roundel.hosts.core import SHORT_WAIT, Action
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.services import monotonic, steady
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.commands import Ask
@@ -183,8 +182,8 @@ class Machine:
     def __init__(self) -> None:
         self.wall, self.elapsed = 1000.0, 5.0
 
-    def clock(self, last: float = 0.0) -> Callable[[], float]:
-        return steady(last, lambda: self.wall, lambda: self.elapsed)
+    def clock(self, last: float = 0.0) -> SteadyClock:
+        return SteadyClock(last, lambda: self.wall, lambda: self.elapsed)
 
     def passes(self, seconds: float) -> None:
         self.wall += seconds
@@ -193,50 +192,60 @@ class Machine:
 
 def test_a_wall_clock_that_is_set_back_delays_nothing() -> None:
     machine = Machine()
-    now = machine.clock()
-    assert now() == 1000
+    clock = machine.clock()
+    assert clock.now() == 1000
     machine.wall -= 3600
     machine.passes(10)
-    assert now() == 1010
+    assert (clock.now(), clock.lag()) == (1010, 0)
     machine.wall += 3600
     machine.passes(1)
-    assert now() == 1011
+    assert (clock.now(), clock.lag()) == (1011, 0)
 
 
 def test_a_clock_goes_on_from_the_last_fact_of_another_machine() -> None:
     machine = Machine()
-    now = machine.clock(last=2000)
-    assert now() == 2000
+    clock = machine.clock(last=2000)
+    assert clock.now() == 2000
     machine.passes(7)
-    assert now() == 2007
+    assert clock.now() == 2007
 
 
-def test_time_in_which_the_machine_was_suspended_counts() -> None:
+def test_a_clock_measures_what_passes_and_says_how_far_the_wall_clock_is_ahead() -> None:
     machine = Machine()
-    now = machine.clock()
+    clock = machine.clock()
     machine.wall += 3600
-    assert now() == 4600
+    machine.passes(1)
+    assert (clock.now(), clock.lag()) == (1001, 3600)
+    assert (clock.catch_up(), clock.now(), clock.lag()) == (3600, 4601, 0)
 
 
-@given(st.lists(st.tuples(st.floats(-5000, 5000), st.floats(0, 100))))
-def test_a_steady_clock_never_goes_back_and_never_stands_still(moves: list[tuple[float, float]]) -> None:
+@given(st.lists(st.tuples(st.floats(-5000, 5000), st.floats(0, 100), st.booleans())))
+def test_a_steady_clock_advances_by_what_passes_and_by_what_it_catches_up(
+    moves: list[tuple[float, float, bool]],
+) -> None:
     machine = Machine()
-    now = machine.clock()
-    last = now()
-    for jump, seconds in moves:
+    clock = machine.clock()
+    last = clock.now()
+    for jump, seconds, catches_up in moves:
         machine.wall += jump
         machine.passes(seconds)
-        assert now() >= last + seconds - 1e-6
-        last = now()
+        assert clock.now() == pytest.approx(last + seconds, abs=1e-6)
+        last = clock.now()
+        if catches_up:
+            last += clock.catch_up()
+            assert clock.now() == pytest.approx(last, abs=1e-6)
+            assert clock.lag() < 1e-6
 
 
-def test_a_given_clock_is_read_as_it_is() -> None:
-    clock = Moving()
-    now = monotonic(clock)
-    clock.time -= 3600
-    assert now() == 1_000_000 - 3600
-    clock.time += 7200
-    assert now() == 1_000_000 + 3600
+def test_a_given_clock_is_read_as_it_is_but_never_goes_back() -> None:
+    given_clock = Moving()
+    clock = GivenClock(given_clock)
+    assert clock.now() == 1_000_000
+    given_clock.time -= 3600
+    assert clock.now() == 1_000_000
+    given_clock.time += 7200
+    assert clock.now() == 1_000_000 + 3600
+    assert clock.lag() == 0
 
 
 # The breaker's time.
@@ -301,7 +310,11 @@ class Timed(CoreHost):
         self.read = self.machine.clock()
 
     def now(self) -> float:
-        return self.read()
+        return self.read.now()
+
+    @property
+    def run_clock(self) -> RunClock:
+        return self.read
 
     def restart(self) -> None:
         """Another process resumes the run; its wall clock may be behind."""

@@ -42,7 +42,7 @@ def test_a_pure_node_gets_a_clock_and_nothing_else(pure: Any, tmp_path: Path, st
     result = roundel.run(pure(prepare), "tea", store=tmp_path / "runs.db" if stored else None)
     assert result.output == "tea"
     (services,) = given
-    assert [name for name in dir(services) if not name.startswith("_")] == ["now"]
+    assert [name for name in dir(services) if not name.startswith("_")] == ["now", "worked"]
     assert services.now() > 1_700_000_000
 
 

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roundel.journal.in_memory import InMemoryStore
+from roundel.journal.spending import Amounts, Drawn, RunsAtOnce, SharedBudget, Spent, TooManyRuns
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import (
     Appended,
@@ -129,6 +130,47 @@ def test_compact_reclaims_space_of_deleted_and_pruned_runs(stores: Stores) -> No
         await store.delete("deleted")
         await store.compact()
         assert await store.size() < before - 900_000
+
+    stores(story)
+
+
+def test_a_run_is_created_with_several_chunks(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED, *waits(1)), chunk(*waits(2, 3)))
+        assert claim.facts == claim.fresh == (await store.row("run")).facts == 4
+        assert await facts(store) == [STARTED, *waits(1, 2, 3)]
+        assert [(one.first, one.count) for one in await store.appended()] == [(0, 2), (2, 2)]
+        await append(store, claim, 4, 4.0)
+        assert await facts(open_store(), after=3) == waits(3, 4)
+
+    stores(story)
+
+
+def test_an_excerpt_of_a_summary_has_no_long_texts(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        loops = {"Writer": {"rounds": 2}}
+        for size in (3, 600, 5_000):  # characters of three bytes
+            text, error = "茶" * size, "no" * size
+            given = {"output": text, "error": error, "data": {"tea": text}, "warnings": [], "loops": loops}
+            for progress in (None, {"score": 1.0, "excerpt_of": '"excerpt":'}):
+                name = f"{size} {progress is None}"
+                claim = await store.create(new(name), chunk(STARTED))
+                shown = None if progress is None else (lambda given=progress: given)
+                await store.append(claim, 1, chunk(*waits(1)), "failed", given, progress=shown)
+                [row] = await store.rows(1, excerpt=True)
+                assert row == await store.row(name, excerpt=True)
+                assert row.summary == {
+                    "output": text[:500],
+                    "output_length": size,
+                    "error": error[:500],
+                    "loops": loops,
+                }
+                whole = await store.row(name)
+                assert whole.summary == given and whole.progress == row.progress == progress
+        await store.create(new("none"), chunk(STARTED))
+        assert (await store.row("none", excerpt=True)).summary is None
 
     stores(story)
 
@@ -936,5 +978,151 @@ def test_delete_removes_everything_of_a_run(stores: Stores) -> None:
         assert await facts(reader) == [STARTED]
         assert await reader.snapshot("run") is None
         assert await reader.texts("run", ["aa"]) == {}
+
+    stores(story)
+
+
+# Budgets that runs share.
+
+TODAY = "2026-11-30"
+
+
+def budget(calls: int, scope: str = "group:ada", period: str = TODAY) -> SharedBudget:
+    return SharedBudget(scope, period, {"model_calls": calls})
+
+
+def test_what_is_reserved_never_exceeds_a_budget(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        opened = [open_store(), open_store()]
+        claims = [await store.create(new(f"run{number}")) for number, store in enumerate(opened)]
+        tries = [
+            store.reserve(claim, f"A[{number}]", Amounts(1), [budget(7)], TODAY)
+            for number in range(10)
+            for store, claim in zip(opened, claims, strict=True)
+        ]
+        refused = [shortage for shortage in await asyncio.gather(*tries) if shortage is not None]
+        assert len(refused) == 13
+        assert (refused[0].what, refused[0].used, refused[0].reserved, refused[0].wanted) == (
+            "model_calls",
+            0,
+            7,
+            1,
+        )
+        assert await opened[0].drawn([budget(0)]) == [Drawn(reserved=Amounts(7))]
+
+    stores(story)
+
+
+def test_a_reservation_is_made_in_all_budgets_or_in_none(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new())
+        both = [budget(5), budget(1, "token:t")]
+        assert await store.reserve(claim, "A", Amounts(1), both, TODAY) is None
+        shortage = await store.reserve(claim, "B", Amounts(1), both, TODAY)
+        assert shortage is not None and shortage.budget.scope == "token:t"
+        assert await store.drawn(both) == [Drawn(reserved=Amounts(1))] * 2
+        assert await store.spenders() == ["group:ada", "token:t"]
+
+    stores(story)
+
+
+def test_a_result_books_what_its_call_has_used_once(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for _ in range(2):  # as after a crash
+            assert await store.reserve(claim, "A", Amounts(1, 10, 100), [budget(1)], TODAY) is None
+        spent = [Spent("A", Amounts(1, 25, 200))]
+        for _ in range(2):  # the caller did not know whether it had succeeded
+            await store.append(claim, 1, chunk(*waits(2)), "running", None, spent=spent)
+        assert await reader.drawn([budget(1)]) == [Drawn(Amounts(1, 25, 200))]
+        assert await store.reserve(claim, "A", Amounts(1), [budget(1)], TODAY) is not None
+        # Another day of the same month has room, but not the month.
+        assert (
+            await store.reserve(claim, "A", Amounts(1), [budget(1, period="2026-12-01")], "2026-12-01")
+            is None
+        )
+        month, total = budget(1, period="2026-11"), budget(1, period="")
+        assert await reader.drawn([month, total]) == [
+            Drawn(Amounts(1, 25, 200)),
+            Drawn(Amounts(1, 25, 200), Amounts(1)),
+        ]
+
+    stores(story)
+
+
+@pytest.mark.parametrize("how", ["stopped", "failed", "deleted", "pruned"])
+def test_what_a_run_has_reserved_is_booked_when_it_ends(how: str, stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await store.reserve(claim, "A", Amounts(1, 10), [budget(9)], TODAY)
+        if how in ("stopped", "failed"):
+            await store.append(claim, 1, chunk(*waits(2)), how, {})
+        else:
+            await store.release(claim)
+            await (store.delete("run") if how == "deleted" else store.prune("run", [], "last"))
+        assert await store.drawn([budget(9)]) == [Drawn(Amounts(1, 10))]
+
+    stores(story)
+
+
+def test_only_the_newest_claim_may_reserve(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        old = await store.create(new())
+        await store.claim("run", force=True)
+        with pytest.raises(Fenced):
+            await store.reserve(old, "A", Amounts(1), [budget(1)], TODAY)
+        assert await store.spenders() == []
+
+    stores(story)
+
+
+def test_runs_at_once_are_counted_where_they_are_created(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        opened = [open_store(), open_store()]
+        of_group, of_token = RunsAtOnce("group", "ada", 3), RunsAtOnce("started_by", "t", 2)
+        tries = [
+            store.create(new(f"{number} {place}", group="ada"), chunk(STARTED), room=[of_group])
+            for number in range(5)
+            for place, store in enumerate(opened)
+        ]
+        made = await asyncio.gather(*tries, return_exceptions=True)
+        claims = [one for one in made if isinstance(one, Claim)]
+        assert len(claims) == 3
+        assert all(isinstance(one, TooManyRuns) for one in made if one not in claims)
+        assert len(await opened[0].rows()) == 3
+        owner = opened[int(claims[0].run_id[-1])]
+        await append(owner, claims[0], 1, 2, status="waiting")
+        await owner.create(new("next", group="ada", by="t"), room=[of_group, of_token])
+        assert await owner.runs_at_once([of_group, of_token]) == [3, 1]
+        with pytest.raises(TooManyRuns, match="3 runs of the group 'ada' are running"):
+            await owner.create(new("more", group="ada"), room=[of_group])
+
+    stores(story)
+
+
+def test_released_runs_have_no_crashes(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        await store.release(await store.create(new(), chunk(STARTED)))
+        assert ((await store.claim("run")).crashes, await store.crashes("run")) == (0, 0)
+        with pytest.raises(NoRun):
+            await store.crashes("other")
+
+    stores(story)
+
+
+def test_room_is_set_aside_and_used(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        await store.release(await store.create(new(), chunk(STARTED)))
+        await store.set_room_aside()
+        await store.set_room_aside()
+        await store.use_room()
+        assert not await store.use_room(), "it is used up"
+        assert (await store.row("run")).facts == 1
 
     stores(story)

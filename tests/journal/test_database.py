@@ -132,6 +132,36 @@ def stored_file(public: Path) -> Path:
     return store
 
 
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_new_store_is_private_and_an_old_one_keeps_its_mode(tmp_path: Path, mask: int) -> None:
+    (tmp_path / "short.yaml").write_text(FLOW)
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+    code = """
+import asyncio, os, stat, sys
+from pathlib import Path
+from roundel.journal.registry import open_store
+
+async def use(place):
+    store = open_store(place)
+    await store.documents().put("things", "a", {})
+    files = sorted(Path(place).parent.iterdir())
+    print(*(f"{file.name}:{stat.S_IMODE(file.stat().st_mode):o}" for file in files))
+    await store.close()
+
+os.umask(int(sys.argv[1]))
+asyncio.run(use(".roundel/runs.db"))
+print(f"{stat.S_IMODE(os.stat('.roundel').st_mode):o}")
+os.chmod(".roundel/runs.db", 0o640)
+asyncio.run(use(".roundel/runs.db"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(mask)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    private = "runs.db:{0} runs.db-shm:{0} runs.db-wal:{0}"
+    assert done.stdout.splitlines() == [private.format("600"), "700", private.format("640")]
+
+
 def test_unreadable_store_or_folder_is_reported(stored_file: Path) -> None:
     stored_file.chmod(0o000)
     done = roundel_as_other_user(stored_file, "runs")

@@ -116,6 +116,67 @@ def test_history_stays_after_deletion_until_it_is_forgotten(documents: Callable[
     documents(story)
 
 
+def test_kept_versions_are_deleted_but_for_the_newest(documents: Callable[[Story], None]) -> None:
+    async def story(docs: DocumentStore) -> None:
+        for number in range(1, 6):
+            await docs.put("c", "key", number, keep_history=True)
+        await docs.put("c", "other", 1, keep_history=True)
+        assert await docs.forget_versions("c", "key", first=2, below=3) == 1
+        assert bodies(await docs.versions("c", "key")) == [5, 4, 3, 1]
+        assert await docs.forget_versions("c", "key", first=2, below=3) == 0
+        assert await docs.forget_versions("c", "key", below=4) == 2
+        assert await docs.forget_versions("c", "key", below=1 << 70) == 1
+        assert bodies(await docs.versions("c", "key")) == [5]
+        await docs.delete("c", "key")
+        # Nobody may take a later version for the one that they know.
+        assert await docs.forget_versions("c", "key", below=9) == 0
+        assert await docs.put("c", "key", 6, keep_history=True) == 6
+        assert bodies(await docs.versions("c", "other")) == [1]
+
+    documents(story)
+
+
+def test_versions_and_entries_are_trimmed_by_age(documents: Callable[[Story], None]) -> None:
+    async def story(docs: DocumentStore) -> None:
+        for number in (1, 2, 3):
+            await docs.put("c", "key", number, keep_history=True)
+            await docs.append("audit", number)
+        await docs.put("d", "key", 1, keep_history=True)
+        await docs.put("d", "key", 2, keep_history=True)
+        last = await docs.append("other", 4)
+        soon, past = time.time() + HOUR, time.time() - HOUR
+        assert await docs.trim_versions("c", keep=2, until=past) == await docs.trim("audit", past) == 0
+        assert await docs.trim_versions("c", keep=2) == 1
+        assert bodies(await docs.versions("c", "key")) == [3, 2]
+        assert await docs.trim_versions("c", keep=0, until=soon) == 1, "the newest always stays"
+        assert bodies(await docs.versions("c", "key")) == [3]
+        assert bodies(await docs.versions("d", "key")) == [2, 1]
+        assert await docs.trim("audit", soon) == 3
+        assert await docs.entries("audit") == []
+        assert len(await docs.entries("other")) == 1
+        assert await docs.append("audit", 5) == last + 1, "numbers are never given twice"
+        assert [one.body for one in await docs.entries("audit", after=last)] == [5]
+
+    documents(story)
+
+
+def test_what_versions_contained_is_not_in_the_file_any_more(tmp_path: Path) -> None:
+    secret = b"sk-was-saved-by-mistake"
+
+    async def story() -> None:
+        store = SqliteStore(tmp_path / "runs.db")
+        docs = store.documents()
+        for body in (secret.decode() * 1000, secret.decode(), "clean"):
+            await docs.put("c", "key", {"text": body}, keep_history=True)
+        assert await docs.forget_versions("c", "key", below=3) == 2
+        await store.compact()
+        assert secret not in (tmp_path / "runs.db").read_bytes()
+        assert secret not in (tmp_path / "runs.db-wal").read_bytes()
+        await store.close()
+
+    asyncio.run(story())
+
+
 def test_documents_are_listed_by_key_in_pages(documents: Callable[[Story], None]) -> None:
     async def story(docs: DocumentStore) -> None:
         keys = [
@@ -234,7 +295,10 @@ STEPS = st.one_of(
     st.tuples(st.just("get"), KEYS),
     st.tuples(st.just("list"), KEYS | st.just(""), KEYS | st.just(""), st.integers(-1, 4)),
     st.tuples(st.just("versions"), KEYS, st.integers(0, 4), st.integers(-1, 4)),
+    st.tuples(st.just("forget_versions"), KEYS, st.integers(0, 4), st.integers(0, 5)),
+    st.tuples(st.just("trim_versions"), st.integers(0, 3), st.sampled_from([-HOUR, HOUR])),
     st.tuples(st.just("append"), st.sampled_from(["x", "y"])),
+    st.tuples(st.just("trim"), st.sampled_from(["x", "y"]), st.sampled_from([-HOUR, HOUR])),
     st.tuples(st.just("entries"), st.sampled_from(["x", "y"]), st.integers(0, 5), st.integers(0, 5)),
     st.tuples(st.just("expire"), st.sampled_from([-HOUR, 0.0, 2 * HOUR])),
 )
@@ -258,8 +322,14 @@ async def take(docs: DocumentStore, number: int, step: tuple[Any, ...], now: flo
         if name == "versions":
             versions = await docs.versions("c", values[0], before=values[1], limit=values[2])
             return [(one.version, one.body) for one in versions]
+        if name == "forget_versions":
+            return await docs.forget_versions("c", values[0], first=values[1], below=values[2])
+        if name == "trim_versions":
+            return await docs.trim_versions("c", keep=values[0], until=now + values[1])
         if name == "append":
             return await docs.append(values[0], number)
+        if name == "trim":
+            return await docs.trim(values[0], now + values[1])
         if name == "entries":
             entries = await docs.entries(values[0], before=values[1], after=values[2])
             return [(entry.number, entry.body) for entry in entries]

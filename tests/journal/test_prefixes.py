@@ -119,7 +119,7 @@ async def resume_from_entries(
     written = Chunk(len(entries), pack(map(encode_entry, (first, *rest))))
     plan = roundel.prepare(workflow)
     pinned = pin(plan, script)
-    await (await create(store, name, plan, pinned, started.input, origin=Origin("", "", written))).close()
+    await (await create(store, name, plan, pinned, started.input, origin=Origin("", "", (written,)))).close()
     if (await open_run(store, name)).state.status == "suspended_locked":
         return None
     return await resumed(store, name, workflow=workflow, ask=echo_answer)

@@ -44,6 +44,18 @@ def test_empty_file_gets_the_tables(tmp_path: Path) -> None:
     assert asyncio.run(using(path, look)).facts == 1
 
 
+def test_a_store_gets_tables_that_were_added_to_its_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, add))
+    monkeypatch.setitem(schema.ADDED_TABLES, "added", "CREATE TABLE added (run INTEGER PRIMARY KEY)")
+    assert asyncio.run(using(path, look)).facts == 1  # opened for reading and writing
+    with closing(sqlite3.connect(path)) as connection:
+        assert schema.has_table(connection, "added")
+    assert version(path) == FORMAT
+
+
 def old_store(path: Path, number: int, *, marked: bool) -> None:
     """What is the same in all stores of older formats; the oldest had no mark."""
     with closing(sqlite3.connect(path, isolation_level=None)) as old:

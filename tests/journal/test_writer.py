@@ -54,6 +54,33 @@ def numbers(db: sqlite3.Connection) -> list[int]:
     return [number for (number,) in db.execute("SELECT n FROM t ORDER BY n")]
 
 
+def test_a_thread_that_cannot_start_fails_its_jobs_and_the_next_one_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system is at the limit of threads for a moment."""
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "roundel-journal":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def story() -> list[int]:
+        writer = writer_of(tmp_path / "t.db")
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for attempt in (writer.write(put(1)), add(writer, 2)):
+            with pytest.raises(StoreError, match="can't start new thread"):
+                await asyncio.wait_for(attempt, 60)
+        monkeypatch.undo()
+        await writer.write(put(3))
+        found = await writer.read(numbers)
+        assert writer.waiting <= 1  # the thread wakes its callers before it counts
+        await writer.close()
+        return found
+
+    assert asyncio.run(story()) == [3]
+
+
 INSERT = "INSERT OR IGNORE INTO t VALUES (?)"
 
 
@@ -259,3 +286,23 @@ def test_connection_failure_is_reported_on_every_call(tmp_path: Path) -> None:
         await writer.close()
 
     asyncio.run(story())
+
+
+def test_thread_that_cannot_start_is_an_error_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def work() -> None:
+        writer = writer_of(tmp_path / "n.db")
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            async with asyncio.timeout(60):
+                done = await asyncio.gather(writer.write(put(1)), add(writer, 2), return_exceptions=True)
+        assert [str(each) for each in done] == ["explained: can't start new thread"] * 2
+        await writer.write(put(3))
+        assert await writer.read(numbers) == [3]
+        await writer.close()
+
+    asyncio.run(work())

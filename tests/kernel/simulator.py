@@ -75,6 +75,9 @@ class Simulator:
         self.clock += 0.25
         return self.clock
 
+    def worked(self) -> float:
+        return self.state.worked_at(self.now())
+
     def start(self, text: str, intercepts: InterceptPoints = InterceptPoints()) -> Self:  # noqa: B008 (it is frozen)
         self.apply(Started("run", (Message(text),), self.now(), intercepts))
         return self

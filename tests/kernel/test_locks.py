@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from roundel.kernel.commands import Ask, Call
 from roundel.kernel.facts import (
     Answered,
+    CallRefused,
     Fact,
     Finished,
     Locked,
@@ -183,3 +185,95 @@ def test_a_locked_run_is_rebuilt_from_its_journal() -> None:
     simulated.apply(Finished("A", Outcome((Message("x"),)), simulated.clock + 11))
     state, commands = replay(simulated.plan, map(decode_entry, simulated.journal))
     assert (state.status, [command.address for command in commands]) == ("suspended_locked", ["Boss"])
+
+
+SHORTAGE = {
+    "limit": 3,
+    "what": "model_calls",
+    "per": "per day",
+    "scope": "group ada",
+    "spent": 3,
+    "reserved": 0,
+    "wanted": 1,
+}
+
+
+def refused(address: str, after: float) -> CallRefused:
+    return CallRefused(address, SHORTAGE, START + after)
+
+
+def test_a_call_that_a_shared_limit_refuses_is_made_after_the_unlock() -> None:
+    run = Asked(plan(("A", "B")))
+    (before,) = run.commands
+    assert run.give(refused("A", 1)) == []
+    assert (run.run.status, str(run.run.lock)) == (
+        "suspended_locked",
+        "the limit of 3 model calls per day of group ada is reached",
+    )
+    assert run.named("breaker_tripped") == [
+        {"trigger": "group_limit", "state": "SUSPENDED_LOCKED", "address": "A", **SHORTAGE}
+    ]
+    for again in range(2):  # the next day may be used up as well: no change is needed
+        run.run = copied(run.run, run.run.plan)
+        assert run.give(unlocked(100 + again)) == [before], "the same call, with the same number"
+        if not again:
+            run.give(refused("A", 100))
+    run.give(done("A", 102), done("B", 103))
+    assert (run.run.status, run.run.worked) == ("completed", 3)
+
+
+def test_calls_in_flight_finish_beside_one_that_is_refused() -> None:
+    run = Asked(plan(start=["A", "B"]))
+    run.give(refused("A", 1))
+    assert run.run.status == "running", "B may still finish"
+    run.give(done("B", 2))
+    assert run.run.status == "suspended_locked"
+    (call,) = run.give(unlocked(3))
+    assert call.address == "A"
+    run.give(done("A", 4))
+    assert run.run.status == "completed"
+
+
+def test_two_calls_that_are_refused_are_one_lock() -> None:
+    run = Asked(plan(start=["A", "B"]))
+    run.give(refused("A", 1), refused("B", 1))
+    assert (run.run.status, len(run.named("breaker_tripped"))) == ("suspended_locked", 1)
+    assert {call.address for call in run.give(unlocked(2))} == {"A", "B"}
+    assert "no such call" in run.refuses(refused("Boss", 3))
+
+
+def test_a_run_whose_call_was_refused_can_be_stopped() -> None:
+    run = Asked(plan(("A", "B")))
+    run.give(refused("A", 1), Stopped("enough", START + 2))
+    assert run.run.status == "stopped"
+
+
+def test_crashes_lock_a_run_at_the_calls_that_were_in_flight() -> None:
+    run = Asked(plan(("A", "B"), ("Boss", "B"), start=["A", "Boss"]))
+    crashed = Locked("crashes", "", START + 1, abandoned=True, crashes=3)
+    run.give(crashed)
+    assert run.run.status == "suspended_locked"
+    assert run.named("breaker_tripped") == [
+        {
+            "trigger": "crashes",
+            "state": "SUSPENDED_LOCKED",
+            "address": "A",
+            "crashes": 3,
+            "in_flight": ["A"],
+        }
+    ]
+    # The cause may be repaired outside of the run, so a second unlock needs no change of the run.
+    run.give(unlocked(2))
+    run.give(msgspec.structs.replace(crashed, time=START + 3), unlocked(4))
+    assert run.run.status == "running" and run.run.calls.keys() == {"A", "Boss"}
+    run.give(done("A", 5), Answered("Boss", Message("yes"), START + 6), done("B", 7))
+    assert run.run.status == "completed"
+
+
+def test_the_time_before_a_pause_of_a_run_that_waits_is_no_working_time() -> None:
+    run = Asked(plan(("A", "Boss"), ("Boss", "B")))
+    run.give(done("A", 2), Waited(START + 2))
+    assert run.run.status == "waiting"
+    run.give(Paused("", START + 1000, interrupt=True), Resumed(START + 2000))
+    run.give(Answered("Boss", Message("yes"), START + 3000), done("B", 3001))
+    assert (run.run.status, run.run.worked) == ("completed", 3)

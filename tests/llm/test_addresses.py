@@ -90,6 +90,7 @@ def run(story: Callable[[], Awaitable[Any]]) -> Any:
         *("::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "::8.8.8.8", "::ffff:0:127.0.0.1"),
         *("64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::a00:1", "2002:7f00:1::", "2002:808:808::1"),
         *("2001:0:808:808::1", "2001::1"),
+        *("168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110"),
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
@@ -99,6 +100,21 @@ def test_addresses_that_are_not_public(address: str) -> None:
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "2606:4700::1111", "2a00:1450::1"])
 def test_public_addresses(address: str) -> None:
     assert is_allowed(ip_address(address), ())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("168.63.129.16", "169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192"),
+        *("fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe", "::ffff:169.254.169.254"),
+    ],
+)
+def test_services_of_clouds_are_allowed_alone_and_in_no_network(address: str) -> None:
+    found = ip_address(address)
+    broad = parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16", "168.63.129.0/24", "fd00:ec2::/64"])
+    assert not is_allowed(found, broad)
+    alone = str(getattr(found, "ipv4_mapped", None) or found)
+    assert is_allowed(found, parse_networks([alone]))
 
 
 def test_networks_of_the_operator() -> None:

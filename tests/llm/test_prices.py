@@ -46,6 +46,18 @@ def test_price_defaults_to_the_price_table(wire: Wire) -> None:
     assert usage["unpriced_calls"] == 0
 
 
+@pytest.mark.parametrize(
+    ("answers", "sent", "said"),
+    [("gpt-4o-mini", 0.15, 0.6), ("gpt-4o-2099-01-01", 2.5, 10), ("house-model-7b", 2.5, 10)],
+)
+def test_cost_is_that_of_the_model_that_answers(wire: Wire, answers: str, sent: float, said: float) -> None:
+    """Another model than the configured one, a version of it, and one without a known price."""
+    wire.replies(MUCH)
+    models = {"default": profile(wire, "openai", model="openai:gpt-4o", params={"model": answers})}
+    usage = run_story(workflow(models)).result.usage
+    assert usage["cost_usd"] == pytest.approx((1000 * sent + 200 * said) / 1_000_000)
+
+
 @pytest.mark.parametrize("model", ["openai:house-model-7b", "anthropic:nobody", "google:gemini-x"])
 def test_model_without_a_listed_price_has_no_cost(wire: Wire, model: str) -> None:
     wire.replies(MUCH)

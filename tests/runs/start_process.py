@@ -24,11 +24,11 @@ class Crashing(SqliteStore):
 
     left, moment = 0, "before"
 
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+    async def create(self, run: NewRun, *chunks: Chunk, **room: Any) -> Claim:
         self.left -= 1
         if not self.left and self.moment == "before":
             os._exit(9)
-        claim = await super().create(run, chunk)
+        claim = await super().create(run, *chunks, **room)
         if not self.left:
             os._exit(9)
         return claim

@@ -316,3 +316,12 @@ def test_any_text_survives_the_file(replies: dict[str, list[str]]) -> None:
     assert msgspec.json.decode(script.text) == {
         name: [{"text": text} if text else {} for text in given] for name, given in replies.items()
     }
+
+
+@pytest.mark.parametrize("name", ["Writer", "a long name " * 20])
+def test_a_long_script_is_written_in_parts(name: str) -> None:
+    lines = [{"at": f"Writer[{number}]", "text": "tea" + "\n" * (number % 4)} for number in range(1, 351)]
+    written = _written({name: lines, "Other": lines[:1]})
+    read = msgspec.json.decode(script_from(written).text)
+    assert [line["text"] for line in read[name]] == [line["text"] for line in lines]
+    assert len(read["Other"]) == 1

@@ -147,9 +147,9 @@ class CrashingStore(InMemoryStore):
         self._crashing.moment = self.moment
         return self._crashing
 
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+    async def create(self, run: NewRun, *chunks: Chunk, **room: Any) -> Claim:
         _crash_at(self.moment, "before the run")
-        claim = await super().create(run, chunk)
+        claim = await super().create(run, *chunks, **room)
         if self.moment == "after the run":
             await self.release(claim)  # its lease ends with the process
         _crash_at(self.moment, "after the run")

@@ -228,7 +228,7 @@ async def run_of_yesterday(runs: roundel.Runs) -> str:
     ]
     lines = [encode_entry(entry) for entry in earlier]
     plan = roundel.prepare(POLISH)
-    origin = Origin("", "", Chunk(len(lines), pack(lines)))
+    origin = Origin("", "", (Chunk(len(lines), pack(lines)),))
     pinned = pin(plan, script_from(BOTH))
     started = earlier[0].fact
     assert isinstance(started, Started)

@@ -288,7 +288,7 @@ def test_run_that_cannot_be_stored_or_resumed_leases_no_resources(
     graph.node("A", "agent", model="openai:gpt-4o")
 
     async def story(runs: roundel.Runs) -> None:
-        async def full(*_arguments: object) -> None:
+        async def full(*_arguments: object, **_options: object) -> None:
             raise roundel.StoreError("the disk is full")
 
         with monkeypatch.context() as patched:

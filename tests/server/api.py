@@ -10,6 +10,7 @@ what the routes use.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,10 +23,15 @@ from roundel.hosts.local import LocalEngine
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.registry import open_store
 from roundel.runs.runs import Runs
+from roundel.server import worker_pool
 from roundel.server.app import create_app
 from roundel.server.context import ServerContext, ServerSettings
-from roundel.server.identity import Role
+from roundel.server.identity import Role, token_names
 from roundel.workflow.policy import Policy
+
+# Tests have hundreds of servers, one after the other: an idle worker of one is that of the next.
+worker_pool.max_spares = 1
+atexit.register(worker_pool.end_spares)
 
 BASE = "http://127.0.0.1:8420"
 
@@ -63,7 +69,9 @@ async def serving(
     own in memory: `memory:` would be the same one for all tests of a process."""
     chosen = ServerSettings(policy=policy or Policy(), **settings)
     opened = open_store(store) if store else InMemoryStore()
-    engine = LocalEngine(lambda: opened, policy=chosen.policy)
+    engine = LocalEngine(
+        lambda: opened, clock=clock, policy=chosen.policy, token_name=token_names(opened.documents())
+    )
     try:
         async with (
             Runs(opened, engine=engine, on_warnings=None) as runs,

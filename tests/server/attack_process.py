@@ -2,13 +2,14 @@
 
 `test_attacks.py` starts it with a folder that texts may use. Whatever loads lazily is loaded first, by
 harmless texts over the same routes; from then on an audit hook records every file that is opened, every
-import, every connection and every program.
+import, every connection and every program: in this process, and in its workers (watching/sitecustomize.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,20 @@ from typing import Any
 import httpx2
 
 from roundel.nodes import TYPES
+from roundel.server import worker_pool
 from roundel.workflow.allow_list import AllowedModel, Policy
 from tests.server.api import serving
 from tests.workflow.attack_process import WATCHED, texts
 
+FLAG, LOG = Path("watch.flag").resolve(), Path("watch.log").resolve()
 HOSTILE = (
     "!!python/object/apply:os.system ['id']",
     "a: &a [*a, *a]\nb: *a",
     "{" * 5000,
     "graph: {nodes: [{id: A, type: 'os:system'}], start: A}",
 )
+MISSPELT = "graph: {nodes: [{id: A, type: pasthrough}], start: A}"
+"""The hint makes a worker import all node types."""
 SCRIPT = {"A": ["x"], "B": ["x"], "J": [{"text": "x", "data": {"a": "a"}}], "K": ["x"]}
 PARTS = (
     {"kind": "condition", "config": "antigravity:fly"},
@@ -63,16 +68,18 @@ async def attack(policy: Policy, events: list[str], watched: list[bool]) -> dict
     async with serving(policy=policy) as server:
         client = await server.client("author")
         whole, *others = [json.dumps(workflow) for workflow in texts(harmless=True)]
-        await send(client, [whole, others[0], "- not\n- a: workflow\n"], "harmless")
+        await send(client, [whole, others[0], "- not\n- a: workflow\n", MISSPELT], "harmless")
         hostile = [json.dumps(workflow) for workflow in texts(harmless=False)[:-1]] + list(HOSTILE)
         # The runs of the harmless texts may still be on their way.
         for row in (await client.get("/api/v1/runs")).json()["runs"]:
             await server.context.runs.result(row["id"])
         before = len((await client.get("/api/v1/runs")).json()["runs"])
         modules = set(sys.modules)
+        FLAG.touch()
         watched[0] = True
         statuses = await send(client, hostile, "hostile")
         watched[0] = False
+        FLAG.unlink()
         after = len((await client.get("/api/v1/runs")).json()["runs"])
         return {
             "statuses": statuses,
@@ -83,6 +90,10 @@ async def attack(policy: Policy, events: list[str], watched: list[bool]) -> dict
 
 
 def main(folder: str) -> None:
+    watching = Path(__file__).parent / "watching"
+    os.environ["PYTHONPATH"] = f"{watching}{os.pathsep}{os.environ['PYTHONPATH']}"
+    os.environ.update(WATCH_FLAG=str(FLAG), WATCH_LOG=str(LOG), WATCH_EVENTS=" ".join(WATCHED))
+    worker_pool.LONG_SECONDS = 3600.0  # a second worker would import everything once more
     list(TYPES)  # imports all node types
     keyed = AllowedModel(provider="openai", key="OPENAI_API_KEY")
     policies = [Policy(), Policy(files=(folder,), models=(keyed,), environment=("TEAM",))]
@@ -94,7 +105,11 @@ def main(folder: str) -> None:
             events.append(f"{event} {arguments!r:.300}")
 
     sys.addaudithook(record)
-    found = [asyncio.run(attack(policy, events, watched)) for policy in policies]
+    found = []
+    for policy in policies:
+        LOG.write_text("")
+        found.append(asyncio.run(attack(policy, events, watched)))
+        found[-1]["worker"] = LOG.read_text("utf-8").splitlines()
     print(json.dumps(found))
 
 

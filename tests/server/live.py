@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -18,7 +19,7 @@ from roundel.hosts.local import LocalEngine
 from roundel.journal.registry import open_store
 from roundel.runs.runs import Runs
 from roundel.server.context import ServerSettings
-from roundel.server.identity import Identities, Role
+from roundel.server.identity import Identities, Role, token_names
 from roundel.server.serving import Serving
 from roundel.workflow.policy import Policy
 
@@ -73,7 +74,11 @@ async def listening(
     """A server in this process with a real socket: its address, its runs and itself."""
     opened = open_store(store)
     chosen = policy or Policy()
-    runs = Runs(opened, engine=LocalEngine(lambda: opened, policy=chosen), on_warnings=None)
+    runs = Runs(
+        opened,
+        engine=LocalEngine(lambda: opened, policy=chosen, token_name=token_names(opened.documents())),
+        on_warnings=None,
+    )
     serving = Serving(runs, ServerSettings(port=0, policy=chosen, **options))
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serving.serve(ready.set_result))
@@ -110,17 +115,29 @@ class ServerProcess:
 
 
 async def start_server(
-    store: Path, *options: str, environment: Mapping[str, str] | None = None
+    store: Path,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    descriptors: int = 0,
+    log: Path | None = None,
 ) -> ServerProcess:
-    """Starts a server on a store, and returns when it listens."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "roundel", "serve", "--port", "0", "--store", f"sqlite:///{store}?sync=normal", *options),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=None,
-        cwd=store.parent,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", **(environment or {})},
-    )
+    """Starts a server on a store, and returns when it listens. `descriptors` is how many it may have. Its log
+    goes to a file, if one is given."""
+
+    def limit_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+    with log.open("ab") if log is not None else contextlib.nullcontext() as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "roundel", "serve", "--port", "0", "--sign-in-link"),
+            *("--store", f"sqlite:///{store}?sync=normal", *options),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            cwd=store.parent,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", **(environment or {})},
+            preexec_fn=limit_descriptors if descriptors else None,
+        )
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode()
     found = re.search(r"(https?://\S+)/login\?code=(\S+)", line)

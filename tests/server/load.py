@@ -78,8 +78,10 @@ class Site:
 
     async def start(self, number: int = 0, *options: str) -> ServerProcess:
         """A server; two with one number cannot live at the same time."""
-        given = ("--allow", str(self.allow), "--port", str(self.ports[number]), *options)
-        server = await start_server(self.store, *given, environment=self.environment)
+        given = ("--allow", str(self.allow), "--port", str(self.ports[number]))
+        # All clients have one token.
+        streams = ("--max-streams-per-token", "1000")
+        server = await start_server(self.store, *given, *streams, *options, environment=self.environment)
         self._servers.append(server)
         return server
 

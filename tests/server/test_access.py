@@ -8,13 +8,15 @@ from collections.abc import Callable
 from http.cookies import SimpleCookie
 from typing import Any
 
+import httpx2
 import pytest
 
 from roundel.kernel.events import stamp
-from roundel.server.identity import ROLES, SESSION_SECONDS
+from roundel.server.identity import ROLES, SESSION_SECONDS, MakerRevoked
 from roundel.server.routes import access
 from roundel.server.sign_in import MAX_ADDRESSES, MAX_FAILURES, WINDOW_SECONDS, FailureLimiter
 from tests.server.api import BASE, Server, serving
+from tests.server.live import loop_text
 
 ORIGIN = {"origin": BASE}
 
@@ -41,7 +43,7 @@ def test_browser_signs_in_with_the_printed_address() -> None:
         browser = await server.anyone()
         answer = await browser.get("/login", params={"code": code})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
-        cookie = SimpleCookie(answer.headers["set-cookie"])["roundel_session"]
+        cookie = SimpleCookie(answer.headers["set-cookie"])["roundel_session_8420"]
         assert cookie["httponly"] and cookie["samesite"] == "strict" and cookie["path"] == "/"
         assert not cookie["secure"] and not cookie["domain"]
         me = await browser.get("/api/v1/me")
@@ -61,11 +63,11 @@ def test_cookie_is_bound_to_the_host_under_tls() -> None:
         browser.base_url = "https://127.0.0.1:8420"
         answer = await browser.post("/api/v1/session", json={"token": issued.secret})
         assert answer.status_code == 200
-        cookie = SimpleCookie(answer.headers["set-cookie"])["__Host-roundel_session"]
+        cookie = SimpleCookie(answer.headers["set-cookie"])["__Host-roundel_session_8420"]
         assert cookie["secure"] and cookie["path"] == "/" and not cookie["domain"]
         assert (await browser.get("/api/v1/me")).status_code == 200
         value = cookie.value
-        plain = await server.anyone(cookie=f"roundel_session={value}")
+        plain = await server.anyone(cookie=f"roundel_session_8420={value}")
         plain.base_url = "https://127.0.0.1:8420"
         assert (await plain.get("/api/v1/me")).status_code == 401, "a cookie that anybody could set"
 
@@ -90,11 +92,11 @@ def test_signing_out_ends_the_session() -> None:
         browser = await server.anyone()
         answer = await browser.post("/api/v1/session", json={"token": issued.secret})
         assert answer.json()["groups"] == ["red"]
-        value = SimpleCookie(answer.headers["set-cookie"])["roundel_session"].value
+        value = SimpleCookie(answer.headers["set-cookie"])["roundel_session_8420"].value
         assert (await browser.delete("/api/v1/session")).status_code == 403, "no origin"
         assert (await browser.delete("/api/v1/session", headers=ORIGIN)).status_code == 204
         assert not browser.cookies
-        thief = await server.anyone(cookie=f"roundel_session={value}")
+        thief = await server.anyone(cookie=f"roundel_session_8420={value}")
         assert (await thief.get("/api/v1/me")).status_code == 401
 
     story(work)
@@ -159,6 +161,8 @@ def test_a_sign_in_is_one_credential(body: Any) -> None:
 
 
 def test_failed_sign_ins_are_audited_and_limited() -> None:
+    """Only failures are refused: one client must not lock out all others of its address."""
+
     async def work(server: Server) -> None:
         guesser, admin = await server.anyone(), await server.client("admin")
         for number in range(MAX_FAILURES):
@@ -167,14 +171,19 @@ def test_failed_sign_ins_are_audited_and_limited() -> None:
             else:
                 answer = await guesser.post("/api/v1/session", json={"token": "rdl_abc_def"})
             assert answer.status_code == 401
-        code = await server.context.identities.create_code("late")
-        refused = await guesser.post("/api/v1/session", json={"code": code})
+        refused = await guesser.post("/api/v1/session", json={"code": "abc_def"})
         assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
-        assert (await guesser.get("/login", params={"code": code})).status_code == 429
+        assert (await guesser.get("/login", params={"code": "abc_def"})).status_code == 429
         entries = (await admin.get("/api/v1/audit")).json()["entries"]
         assert [one["action"] for one in entries] == ["session.refused"] * MAX_FAILURES
         assert entries[0]["who"] is None and entries[0]["details"]["address"] == "127.0.0.1"
         assert "abc_def" not in str(entries), "what was tried may be nearly right"
+        issued = await server.context.identities.create_token("ann", "viewer", None)
+        valid = await (await server.anyone()).post("/api/v1/session", json={"token": issued.secret})
+        assert valid.status_code == 200, valid.text
+        code = await server.context.identities.create_code("late")
+        assert (await (await server.anyone()).get("/login", params={"code": code})).status_code == 303
+        assert (await guesser.get("/login", params={"code": code})).status_code == 429, "it is used up"
 
     story(work)
 
@@ -320,8 +329,99 @@ def test_admin_of_a_group_sees_nothing_of_others() -> None:
         for other in (blue, root):
             assert (await red.delete(f"/api/v1/tokens/{other.id}")).status_code == 404
             assert await server.context.identities.verify_token(other.secret) is not None
-        assert (await red.get("/api/v1/audit")).status_code == 403
         assert (await red.get("/metrics")).status_code == 403
+
+    story(work)
+
+
+def test_audit_log_of_a_group_is_for_its_admins() -> None:
+    async def work(server: Server) -> None:
+        red, blue, root = [
+            await server.client("admin", groups=groups, name=name)
+            for name, groups in (("red", ["red"]), ("blue", ["blue"]), ("root", None))
+        ]
+        text = loop_text(2)
+        for client in (red, blue):
+            saved = await client.put(
+                "/api/v1/workflows/review", json={"text": text}, headers={"if-none-match": "*"}
+            )
+            assert saved.status_code == 201
+            started = await client.post(
+                "/api/v1/runs", json={"workflow": "review", "script": {"Writer": ["x"]}}
+            )
+            run_id = started.json()["id"]
+            await server.context.runs.result(run_id)
+            await client.post(f"/api/v1/runs/{run_id}/replay", json={})
+            assert (await client.delete(f"/api/v1/runs/{run_id}")).status_code == 204
+            token = (await client.post("/api/v1/tokens", json={"name": "t", "role": "viewer"})).json()
+            assert (await client.delete(f"/api/v1/tokens/{token['id']}")).status_code == 204
+            assert (await client.delete("/api/v1/workflows/review")).status_code == 204
+        await root.delete("/api/v1/memory/red")
+        await (await server.anyone()).post("/api/v1/session", json={"token": "rdl_abc_def"})
+        # One of both groups belongs to neither alone.
+        both = await server.client("admin", groups=["red", "blue"], name="both")
+        await both.post("/api/v1/tokens", json={"name": "t", "role": "viewer"})
+
+        async def seen(client: httpx2.AsyncClient) -> list[tuple[str, str]]:
+            answer = await client.get("/api/v1/audit")
+            assert answer.status_code == 200, answer.text
+            entries = answer.json()["entries"]
+            return [((one["who"] or {}).get("name", ""), one["action"]) for one in reversed(entries)]
+
+        own = (
+            *("workflow.save", "run.start", "run.replay", "run.delete"),
+            *("token.create", "token.revoke", "workflow.delete"),
+        )
+        assert await seen(red) == [*(("red", one) for one in own), ("root", "memory.forget_all")]
+        assert await seen(blue) == [("blue", one) for one in own]
+        assert len(await seen(both)) == 2 * len(own) + 2
+        assert len(await seen(root)) == 2 * len(own) + 3
+
+    story(work)
+
+
+def test_tokens_made_with_a_token_are_revoked_with_it() -> None:
+    async def work(server: Server) -> None:
+        identities, root = server.context.identities, await server.client("admin", name="root")
+        first = await identities.create_token("first", "admin", None)
+        browser = await server.anyone()
+        await browser.post("/api/v1/session", json={"token": first.secret})
+        body = {"name": "x", "role": "admin"}
+        child = (await browser.post("/api/v1/tokens", json=body, headers=ORIGIN)).json()
+        program = await server.anyone(authorization=f"Bearer {child['secret']}")
+        grandchild = (await program.post("/api/v1/tokens", json=body)).json()
+        other = (await root.post("/api/v1/tokens", json=body)).json()
+        assert (await root.delete(f"/api/v1/tokens/{first.id}")).status_code == 204
+        for credential in (first.secret, child["secret"], grandchild["secret"]):
+            assert await identities.verify_token(credential) is None
+        assert await identities.verify_token(other["secret"]) is not None
+        entries = (await root.get("/api/v1/audit", params={"action": "token.revoke"})).json()["entries"]
+        assert [one["subject"] for one in reversed(entries)] == [grandchild["id"], child["id"], first.id]
+        assert [one["details"].get("made_with") for one in entries] == [None, first.id, first.id]
+
+    story(work)
+
+
+def test_token_that_is_made_while_its_maker_is_revoked_does_not_stay() -> None:
+    """Each order of the two: the new token is stored before the maker is gone, or after."""
+
+    async def work(server: Server) -> None:
+        identities = server.context.identities
+        maker = await identities.create_token("maker", "admin", None)
+        made: list[str] = []
+
+        async def make_another(key: str) -> None:
+            if len(made) < 3:
+                issued = await identities.create_token("x", "admin", None, created_by=key, made_with=key)
+                made.append(issued.secret)
+
+        assert await identities.revoke(maker.id, make_another)
+        assert len(made) == 3
+        for secret in made:
+            assert await identities.verify_token(secret) is None
+        with pytest.raises(MakerRevoked):
+            await identities.create_token("x", "admin", None, created_by=maker.id, made_with=maker.id)
+        assert await identities.tokens() == []
 
     story(work)
 

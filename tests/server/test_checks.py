@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from roundel.cli.workflows import check_command, forecast_command
 from roundel.drawing.assembly import draw
 from roundel.drawing.svg import svg
 from roundel.nodes.loading import check_models, draft_plan
-from roundel.server import library
 from roundel.workflow.policy import TRUSTED, Policy
 from tests.server.api import Server, serving
 
@@ -242,58 +240,7 @@ def test_a_forecast_has_worst_and_typical_figures_and_takes_limits() -> None:
     played(story)
 
 
-# Bounds.
-
-
-@pytest.fixture
-def busy_readers() -> Iterator[None]:
-    """All threads for texts are busy until the test is over."""
-    release = threading.Event()
-    started = threading.Semaphore(0)
-
-    def block() -> None:
-        started.release()
-        release.wait()
-
-    tasks = [library._READERS.submit(block) for _ in range(library._READERS._max_workers)]
-    for _ in tasks:
-        started.acquire()
-    yield
-    release.set()
-    for task in tasks:
-        task.result()
-
-
-def test_other_requests_are_served_while_texts_are_read(busy_readers: None) -> None:
-    async def story(server: Server) -> None:
-        client = await server.client("viewer")
-        checks = [asyncio.create_task(client.post("/api/v1/check", json={"text": LOOP})) for _ in range(3)]
-        for _ in range(5):
-            assert (await client.get("/api/v1/workflows")).status_code == 200
-        assert not any(task.done() for task in checks)
-        for task in checks:
-            task.cancel()
-        await asyncio.gather(*checks, return_exceptions=True)
-
-    played(story)
-
-
-def test_a_text_that_takes_too_long_is_given_up(busy_readers: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "READ_SECONDS", 0.01)
-
-    async def story(server: Server) -> None:
-        client = await server.client("operator")
-        bodies: list[tuple[str, dict[str, Any]]] = [
-            ("/api/v1/check", {"text": LOOP}),
-            ("/api/v1/forecast", {"text": LOOP}),
-            ("/api/v1/try", {"kind": "score", "config": None}),
-        ]
-        for path, body in bodies:
-            answer = await client.post(path, json=body)
-            assert answer.status_code == 503 and answer.headers["retry-after"]
-            assert "takes more than" in answer.json()["detail"]
-
-    played(story)
+# Who may do it.
 
 
 def test_roles() -> None:

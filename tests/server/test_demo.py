@@ -83,7 +83,7 @@ def test_workflows_of_the_demo_are_saved_and_start_without_a_script(monkeypatch:
 def test_a_server_with_the_demo_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "roundel", "serve", "--demo", "--port", "0"),
+            *(sys.executable, "-m", "roundel", "serve", "--demo", "--port", "0", "--sign-in-link"),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=tmp_path,

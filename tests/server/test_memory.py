@@ -55,7 +55,7 @@ def test_output_of_a_run_is_quarantined_until_it_is_promoted() -> None:
         body = {"workflow": {"text": loop_text(2)}, "script": {"Writer": ["tea is green", "tea is black"]}}
         run_id = (await red.post("/api/v1/runs", json=body)).json()["id"]
         await server.context.runs.result(run_id)
-        given = (await red.get(f"/api/v1/runs/{run_id}/quarantine")).json()
+        given = (await red.get(f"/api/v1/runs/{run_id}/quarantine")).json()["messages"]
         assert given[0]["content"] == "tea is green" and given[0]["node"] == "Writer"
         source = {"run": run_id, "at": given[0]["address"]}
         promoted = await red.post("/api/v1/memory/red", json=source)

@@ -28,8 +28,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
 from roundel.runs.runs import Runs
+from roundel.server.admission import ANYONE
 from roundel.server.identity import ROLES
-from roundel.server.openapi import ANYONE, describe_api
+from roundel.server.openapi import describe_api
 from roundel.server.problems import MEDIA_TYPE, TITLES, TYPE_PREFIX
 from tests.server.api import BASE, Server, serving
 from tests.server.live import loop_text
@@ -87,6 +88,10 @@ class World:
             "/api/v1/workflows/saved", json={"text": TEXT}, headers={"If-None-Match": "*"}
         )
         assert saved.status_code == 201, saved.text
+        again = await admin.put(
+            "/api/v1/workflows/saved", json={"text": f"{TEXT}\n"}, headers={"If-Match": '"1"'}
+        )
+        assert again.is_success, again.text
         self.runs = {
             "completed": await self._start({"workflow": "saved", "script": SCRIPT}, "completed"),
             "waiting": await self._start({"workflow": {"text": ASKING}}, "waiting"),
@@ -191,7 +196,7 @@ def good_request(name: str, world: World) -> dict[str, Any]:
     if name in bodies:
         request |= {"body": bodies[name], "media_type": "application/json"}
     if name == "put_workflow":
-        request["headers"] = {"If-Match": '"1"'}
+        request["headers"] = {"If-Match": '"2"'}
     if name == "search_memory":
         request["query"] = {"q": "tea"}
     return request

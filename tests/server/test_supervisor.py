@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 import signal
 from collections import Counter
 from itertools import pairwise
@@ -45,7 +46,7 @@ class Place:
 
     def __init__(self, folder: Path, seconds: float = 0.02) -> None:
         self.store, self.calls = folder / "runs.db", folder / "calls"
-        self.allow = folder / "allow.yaml"
+        self.allow, self.log = folder / "allow.yaml", folder / "log"
         self.allow.write_text('functions: ["tests.server.counted:call"]\n', encoding="utf-8")
         self.environment = {CALLS: str(self.calls), SECONDS: str(seconds)}
         self.token = ""
@@ -60,7 +61,7 @@ class Place:
 
     async def start(self, *options: str) -> ServerProcess:
         return await start_server(
-            self.store, "--allow", str(self.allow), *options, environment=self.environment
+            self.store, "--allow", str(self.allow), *options, environment=self.environment, log=self.log
         )
 
     def client(self, server: ServerProcess) -> httpx2.AsyncClient:
@@ -294,5 +295,40 @@ def test_run_that_is_not_allowed_any_more_is_left_alone(tmp_path: Path) -> None:
         server = await place.start()
         assert await place.wait(run_id) == {run_id: "completed"}
         await server.end()
+
+    asyncio.run(work())
+
+
+def test_run_continues_when_a_full_disk_has_room_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        place = Place(tmp_path, seconds=0.2)
+        await place.prepare()
+        server = await place.start()
+        limit, unlimited = resource.RLIMIT_FSIZE, resource.getrlimit(resource.RLIMIT_FSIZE)
+        async with place.client(server) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            (run_id,) = await start_runs(client, 1)
+            await made(place, 2)
+            # No file may grow beyond this size, as on a full disk; those of the test are small.
+            size = place.store.with_name("runs.db-wal").stat().st_size
+            resource.prlimit(server.process.pid, limit, (size, unlimited[1]))
+            while (await client.get("/readyz")).status_code != 503:  # noqa: ASYNC110 (another process)
+                await asyncio.sleep(0.01)
+            # A request may find the store failing as well.
+            while (await client.get("/api/v1/server")).json().get("active_runs", 1):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            before = len(lines(place.calls))
+            assert before < STEPS, "the run has ended where it could not be written"
+            while "is not resumed here" not in place.log.read_text(encoding="utf-8"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            resource.prlimit(server.process.pid, limit, unlimited)
+            assert await place.wait(run_id) == {run_id: "completed"}
+            assert (await client.get("/readyz")).status_code == 200
+        assert await server.end() == 0
+        calls = Counter(lines(place.calls))
+        assert calls.keys() == everything(1)
+        assert sum(calls.values()) <= STEPS + 1, "at most the call in flight was made again"
+        log = place.log.read_text(encoding="utf-8")
+        assert log.count(f"run {run_id} is not resumed here") == 1, "it is said once"
 
     asyncio.run(work())

@@ -14,7 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from roundel.journal.registry import open_store
 from roundel.journal.store import StoreError
+from roundel.server import readiness
+from roundel.server.identity import Identities
 from roundel.server.serving import is_loopback
 from roundel.workflow.policy import Policy
 from tests.cli.stored_runs import roundel
@@ -40,12 +43,26 @@ def test_health_and_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
             raise StoreError("/secret/path/runs.db is gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(server.context.documents, "entries", broken)
+            patch.setattr(server.context.documents, "put", broken)
+            patch.setattr(readiness, "PROBE_SECONDS", 0)
+            server.context.probe = readiness.StoreProbe(server.context.documents)
             answer = await anyone.get("/readyz")
             assert answer.status_code == 503 and "/secret" not in answer.text
         server.context.is_ready = False
         assert (await anyone.get("/readyz")).status_code == 503
         assert (await anyone.get("/healthz")).status_code == 200
+
+    story(work)
+
+
+def test_many_who_ask_for_readiness_share_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(server: Server) -> None:
+        monkeypatch.setattr(readiness, "PROBE_SECONDS", 3600)
+        anyone = await server.anyone()
+        answers = await asyncio.gather(*(anyone.get("/readyz") for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200}
+        probe = await server.context.documents.get(readiness.COLLECTION, readiness.KEY)
+        assert probe is not None and probe.version == 1, "20 writes would have made 20 versions"
 
     story(work)
 
@@ -60,6 +77,18 @@ def test_metrics_are_for_admins_and_count_the_runs_of_the_server() -> None:
         answer = await admin.get("/metrics")
         assert answer.headers["content-type"].startswith("text/plain")
         assert 'roundel_runs_total{status="completed",workflow="review"} 1.0' in answer.text
+        # Not by the path, which contains the id of a run.
+        await admin.get(f"/api/v1/runs/{started.json()['id']}")
+        await admin.get("/api/v1/made-up")
+        text = (await admin.get("/metrics")).text
+        status = started.status_code
+        assert f'roundel_requests_total{{method="POST",route="/api/v1/runs",status="{status}"}} 1.0' in text
+        assert 'roundel_requests_total{method="GET",route="/api/v1/runs/{run_id}",status="200"} 1.0' in text
+        assert 'roundel_requests_total{method="GET",route="(none)",status="404"} 1.0' in text
+        assert 'roundel_request_seconds_count{method="POST",route="/api/v1/runs"} 1.0' in text
+        for figure in ("active_runs 0.0", "max_runs 200.0", "open_streams 0.0"):
+            assert f"roundel_{figure}" in text
+        assert started.json()["id"] not in text
         assert (await viewer.get("/metrics")).status_code == 403
         assert (await (await server.anyone()).get("/metrics")).status_code == 401
         server.context.metrics = None
@@ -131,6 +160,28 @@ def test_tokens_on_the_command_line(tmp_path: Path) -> None:
     assert key not in roundel(tmp_path, "token", "list").stdout
     for wrong in (["--role", "root"], [], ["--role", "admin", "--expires", "soon"]):
         assert roundel(tmp_path, "token", "create", *wrong).exit_code == 2
+
+
+def test_command_line_revokes_tokens_that_were_made_with_a_token(tmp_path: Path) -> None:
+    async def make_another(maker: str) -> str:
+        store = open_store(str(tmp_path / "runs.db"))
+        try:
+            made = await Identities(store.documents()).create_token(
+                "made", "viewer", None, created_by=maker, made_with=maker
+            )
+        finally:
+            await store.close()
+        return made.id
+
+    place = ("--store", str(tmp_path / "runs.db"))
+    key = roundel(tmp_path, "token", "create", "--role", "admin", *place).stdout.split("_")[1]
+    kept = roundel(tmp_path, "token", "create", "--role", "admin", *place).stdout.split("_")[1]
+    made = asyncio.run(make_another(key))
+    revoked = roundel(tmp_path, "token", "revoke", key, *place)
+    assert revoked.exit_code == 0
+    assert f"revoked token {made}, which was made with {key}" in revoked.stderr
+    listed = roundel(tmp_path, "token", "list", *place).stdout
+    assert kept in listed and made not in listed and key not in listed
 
 
 def test_server_does_not_listen_to_the_world_without_a_token(tmp_path: Path) -> None:

@@ -207,6 +207,76 @@ def test_versions_stay_readable_also_after_the_workflow_was_deleted() -> None:
     played(story)
 
 
+def test_text_with_a_secret_is_not_saved_not_even_as_a_draft() -> None:
+    secret = "sk-written-0123456789"
+
+    async def story(server: Server) -> None:
+        author, admin = await server.client("author"), await server.client("admin")
+        await save(author, "a")
+        written = SOUND + f"models: {{default: {{model: openai:gpt-4o, api_key: {secret}}}}}\n"
+        for text in (
+            written,
+            BROKEN + f"vars: {{DB_PASSWORD: {secret}}}\n",
+            f"graph: [\n  api_key: {secret}",
+        ):
+            for name, header in (("b", NEW), ("a", {"if-match": '"1"'})):
+                answer = await author.put(f"{URL}/{name}", json={"text": text}, headers=header)
+                assert answer.status_code == 422 and secret not in answer.text
+                assert "written-secret" in {one["code"] for one in answer.json()["diagnostics"]}
+        assert len((await author.get(f"{URL}/a/versions")).json()["versions"]) == 1
+        assert (await author.get(f"{URL}/b/versions")).status_code == 404
+        assert secret not in (await admin.get("/api/v1/audit")).text
+        # A reference is what it should have.
+        text = written.replace(secret, "${OPENAI_API_KEY}")
+        assert (await author.put(f"{URL}/b", json={"text": text}, headers=NEW)).status_code == 201
+        # One that an earlier version has saved is not copied.
+        await server.context.documents.put("workflows", "/old", {"text": written}, keep_history=True)
+        answer = await author.post(f"{URL}/old/copy", json={"name": "new"})
+        assert answer.status_code == 422
+
+    played(story)
+
+
+def test_old_versions_are_deleted_for_good_and_the_newest_stays() -> None:
+    async def story(server: Server) -> None:
+        red = await server.client("author", groups=["red"], name="Ann")
+        admin = await server.client("admin")
+        await save(red, "a")
+        for version in range(1, 6):
+            text = SOUND.replace("Writer", f"Writer{version}")
+            changed = await red.put(f"{URL}/a", json={"text": text}, headers={"if-match": f'"{version}"'})
+            assert changed.status_code == 200
+
+        async def numbers() -> list[int]:
+            return [one["version"] for one in (await red.get(f"{URL}/a/versions")).json()["versions"]]
+
+        blue, operator = await server.client("author", groups=["blue"]), await server.client("operator")
+        for client, status in ((blue, 404), (operator, 403)):
+            assert (await client.delete(f"{URL}/a/versions/2")).status_code == status
+            assert (await client.delete(f"{URL}/a/versions")).status_code == status
+        assert await numbers() == [6, 5, 4, 3, 2, 1]
+        assert (await red.delete(f"{URL}/a/versions/2")).status_code == 204
+        assert (await red.delete(f"{URL}/a/versions/2")).status_code == 404
+        assert (await red.get(f"{URL}/a/versions/2")).status_code == 404
+        assert (await red.delete(f"{URL}/a/versions/6")).status_code == 409
+        assert (await red.delete(f"{URL}/a/versions", params={"before": 4})).json() == {"deleted": 2}
+        assert await numbers() == [6, 5, 4]
+        assert (await red.delete(f"{URL}/a/versions", params={"before": 99})).json() == {"deleted": 2}
+        assert await numbers() == [6]
+        await red.delete(f"{URL}/a")
+        assert (await red.delete(f"{URL}/a/versions")).json() == {"deleted": 0}
+        assert await numbers() == [6], "the newest is gone once another one is saved"
+        await save(red, "a")
+        assert (await red.delete(f"{URL}/a/versions")).json() == {"deleted": 1}
+        assert await numbers() == [7]
+        log = await admin.get("/api/v1/audit", params={"action": "workflow.purge"})
+        entry = log.json()["entries"][0]
+        assert (entry["subject"], entry["who"]["name"]) == ("red/a", "Ann")
+        assert entry["details"] == {"group": "red", "first": 1, "below": 7}
+
+    played(story)
+
+
 def test_a_copy_has_a_name_or_a_group_of_its_own() -> None:
     async def story(server: Server) -> None:
         author = await server.client("author")

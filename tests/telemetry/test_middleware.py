@@ -15,10 +15,10 @@ def test_tokens_and_calls_are_counted_by_the_conventions() -> None:
     watch.run(agents("Ann", "Ben"), script={"Ann": reply("hello", 12, 4), "Ben": reply("good day", 20, 6)})
     tokens = watch.metric("gen_ai.client.token.usage")
     assert {key: (point.count, point.sum) for key, point in tokens.items()} == {
-        ("chat", "script", "input"): (2, 32),
-        ("chat", "script", "output"): (2, 10),
+        ("chat", "script", "input", "chain"): (2, 32),
+        ("chat", "script", "output", "chain"): (2, 10),
     }
-    bounds = tokens["chat", "script", "input"].explicit_bounds
+    bounds = tokens["chat", "script", "input", "chain"].explicit_bounds
     assert bounds == (
         1,
         4,
@@ -35,7 +35,7 @@ def test_tokens_and_calls_are_counted_by_the_conventions() -> None:
         16777216,
         67108864,
     )
-    calls = watch.metric("gen_ai.client.operation.duration")["chat", "script"]
+    calls = watch.metric("gen_ai.client.operation.duration")["chat", "script", "chain"]
     assert (calls.count, calls.explicit_bounds[:3]) == (2, (0.01, 0.02, 0.04))
     assert set(watch.metric("gen_ai.invoke_agent.duration")) == {("Ann",), ("Ben",)}
     assert watch.metric("gen_ai.workflow.duration")[("chain",)].count == 1
@@ -79,7 +79,7 @@ def test_models_beyond_the_first_ones_are_counted_together() -> None:
     watch = RecordedTelemetry()
     measures = OtelMetrics(watch.meter)
     for number in range(MAX_NAMES + 50):
-        measures.on_model_call(f"openai:m{number}", 1, 1, 0.5, 1.0)
+        measures.on_model_call("", f"openai:m{number}", 1, 1, 0.5, 1.0)
     cost = watch.counts("roundel.cost_usd")
     assert len(cost) == MAX_NAMES + 1
     assert cost[OTHER, OTHER] == 25

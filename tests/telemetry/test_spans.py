@@ -174,9 +174,11 @@ def test_model_and_cost_are_recorded() -> None:
         == attributes_of(run)["roundel.cost_usd"]
         == pytest.approx(0.005)
     )
-    assert watch.counts("roundel.cost_usd") == {("gcp.gemini", "gemini-2.5-flash"): pytest.approx(0.005)}
+    assert watch.counts("roundel.cost_usd") == {
+        ("gcp.gemini", "gemini-2.5-flash", "workflow"): pytest.approx(0.005)
+    }
     tokens = watch.metric("gen_ai.client.token.usage")
-    assert tokens["chat", "gcp.gemini", "gemini-2.5-flash", "input"].sum == 1000
+    assert tokens["chat", "gcp.gemini", "gemini-2.5-flash", "input", "workflow"].sum == 1000
 
 
 def test_failed_span_has_error_status_and_reason() -> None:
@@ -240,7 +242,7 @@ def test_a_lock_is_recorded_where_it_happened_and_ends_all_spans(tmp_path: Path)
     assert attributes_of(run)["roundel.status"] == "suspended_locked"
     tripped = span_events(watch.at("Talker[4]"))["roundel.breaker_tripped"]
     assert (tripped["roundel.trigger"], tripped["roundel.stale_rounds"]) == ("dead_loop", 3)
-    assert watch.counts("roundel.locks") == {("dead_loop",): 1}
+    assert watch.counts("roundel.locks") == {("circle", "dead_loop"): 1}
     assert watch.counts("roundel.runs") == {("circle", "suspended_locked"): 1}
 
 

@@ -85,7 +85,15 @@ class Site:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "roundel", "serve", "--store", self._store),
-                *("--port", str(self._port), "--allow", "allow.yaml", "--shutdown-seconds", "1"),
+                *(
+                    "--sign-in-link",
+                    "--port",
+                    str(self._port),
+                    "--allow",
+                    "allow.yaml",
+                    "--shutdown-seconds",
+                    "1",
+                ),
                 *self._options,
             ],
             stdout=subprocess.PIPE,

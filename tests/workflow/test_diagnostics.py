@@ -7,7 +7,7 @@ import pickle
 import msgspec
 import pytest
 
-from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError, did_you_mean
+from roundel.workflow.diagnostics import MAX_SHOWN, Diagnostic, Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located
 
 FULL = Diagnostic(
@@ -156,3 +156,47 @@ def test_no_suggestion_without_a_near_miss(word: str) -> None:
 
 def test_first_of_two_spellings_is_suggested() -> None:
     assert did_you_mean("toolIDs", ["tool_ids", "toolIds"]) == "did you mean 'tool_ids'?"
+
+
+def filled(errors: int, warnings: int) -> Report:
+    """Warnings first, and each problem in a line of its own."""
+    report = Report("big.yaml")
+    for number in range(warnings):
+        report.warning("w", f"warning {number}", (number + 1, 1))
+    for number in range(errors):
+        report.error("e", f"error {number}", (warnings + number + 1, 1))
+    return report
+
+
+def test_a_report_shows_a_bounded_number_and_counts_the_rest() -> None:
+    found = filled(errors=150, warnings=5000).diagnostics
+    assert len(found) == MAX_SHOWN + 1
+    assert sum(one.severity == "error" for one in found) == 150
+    assert [one.line for one in found[:-1]] == sorted(one.line for one in found[:-1])
+    assert (found[-1].code, found[-1].severity) == ("more-problems", "warning")
+    assert found[-1].message == "there are 4,950 more warnings"
+
+
+def test_hidden_errors_count_for_the_result() -> None:
+    report = filled(errors=5000, warnings=1)
+    assert not report.ok and report.counts == (5000, 1)
+    assert {one.severity for one in report.diagnostics} == {"error"}
+    assert report.diagnostics[-1].message == "there are 4,800 more errors and 1 more warning"
+    assert [one.diagnostic for one in report.findings] == report.diagnostics
+
+    around = Report("main.yaml")
+    around.extend(report)
+    assert around.counts == (5000, 1) and not around.ok
+
+
+def test_a_report_with_as_many_as_are_shown_is_complete() -> None:
+    report = filled(errors=MAX_SHOWN - 1, warnings=1)
+    assert len(report.diagnostics) == MAX_SHOWN and report.diagnostics[-1].code == "e"
+    report.error("e", "error 0", (2, 1))  # one that is there already
+    assert len(report.diagnostics) == MAX_SHOWN
+
+
+def test_suggestions_of_a_report_are_bounded() -> None:
+    report, names = Report(), [f"name{number}" for number in range(1000)]
+    hints = [report.suggest(f"nam{number}", names) for number in range(150)]
+    assert hints[0] == "did you mean 'name0'?" and hints[-1] == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -285,3 +287,33 @@ def test_syntax_known_only_to_the_evaluator_is_rejected() -> None:
         parse_expression("a.?b")
     with pytest.raises(ExpressionError, match="cannot use"):
         Expression("Message{text: 'a'} == text", NAMES)
+
+
+FIRST_USE = """
+import threading
+from roundel.workflow.expression import Expression
+
+count, failed = 16, []
+together = threading.Barrier(count)
+
+def use(number):
+    together.wait()
+    try:
+        assert Expression(f"data.x > {number}", ("data",)).evaluate({"data": {"x": 99}}) is True
+    except BaseException as error:
+        failed.append(repr(error))
+
+threads = [threading.Thread(target=use, args=(number,)) for number in range(count)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert not failed, failed
+"""
+
+
+def test_first_use_in_many_threads_at_once() -> None:
+    """The evaluator panics if it is loaded twice. In new processes, since each loads it once."""
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import roundel
@@ -30,6 +31,7 @@ from roundel.workflow.message import Message
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.policy import TRUSTED, Policy, check_policy, load_policy
 from roundel.workflow.policy import __all__ as exported
+from roundel.workflow.quotas import Quota, find_quota
 from roundel.workflow.tool_source import McpServer
 from tests.deadline import Deadline
 from tests.docs.manual import DOCS, blocks, code, rows, sections
@@ -191,13 +193,65 @@ def test_a_model_that_nobody_has_set_up_is_only_for_runs_with_a_script() -> None
         assert any(one.severity == "error" for one in refused(other, Policy()))
 
 
+PAID = ("model", "n", "messages", "stream", "tools", "extra_headers", "extra_body", "service_tier", "timeout")
+
+
+@pytest.mark.parametrize("name", PAID)
+def test_parameters_that_change_who_is_called_or_the_cost_are_refused(name: str) -> None:
+    policy = Policy(models=(AllowedModel(provider="openai", key="OPENAI_API_KEY"),))
+    text = f"""
+models:
+  default:
+    model: openai:gpt-4o
+    params:
+      temperature: 0
+      {name}: 9
+graph:
+  nodes:
+    - id: A
+      type: agent
+      config:
+        model: openai:gpt-4o
+        params: {{{name}: 9, seed: 1}}
+    - {{id: B, type: agent, config: {{parameters: {{max_tokens: 5, {name}: 9}}}}}}
+  edges: [{{from: A, to: B}}]
+  start: A
+"""
+    for scripted in (False, True):
+        _, report = examine_text(text, TYPES, policy=policy)
+        found = [(one.code, one.line, one.column) for one in report.errors]
+        assert found == [("not-allowed", 7, 7), ("not-allowed", 14, 18), ("not-allowed", 15, 65)], (
+            report.errors
+        )
+        assert f"the parameter '{name}' of a model is not allowed" in str(report.errors[0])
+        workflow = examine_text(text, TYPES)[0]
+        assert workflow is not None
+        assert len(check_policy(workflow, policy, scripted=scripted)) == 3
+        assert check_policy(workflow, TRUSTED) == []
+        allowed = msgspec.structs.replace(policy, params=(name,))
+        assert check_policy(workflow, allowed) == []
+
+
+def test_header_that_leads_elsewhere_is_refused() -> None:
+    policy = Policy(models=(AllowedModel(provider="openai", key="OPENAI_API_KEY"),))
+    text = """
+models:
+  default:
+    model: openai:gpt-4o
+    headers: {X-Team: red, Host: evil.example}
+graph: {nodes: [{id: A, type: agent}], start: A}
+"""
+    _, report = examine_text(text, TYPES, policy=policy)
+    assert [(one.code, one.line, one.column) for one in report.errors] == [("not-allowed", 5, 28)]
+
+
 def many_refusals(count: int) -> int:
-    """How many of a text's refusals are reported: all, however long it takes to find their places."""
+    """How many of a text's refusals are found: all, however long it takes to find their places."""
     value = {f"v{number}": f"x${{secret:KEY}}{number}" for number in range(count)}
     nodes = [{"id": f"N{number}", "type": "python"} for number in range(count)]
     workflow = {"vars": value, "graph": {"start": "N0", "nodes": nodes}}
     policy = Policy(models=(AllowedModel(provider="openai", key="KEY"),))
-    return len(examine_text(json.dumps(workflow), TYPES, policy=policy)[1].errors)
+    return examine_text(json.dumps(workflow), TYPES, policy=policy)[1].error_count
 
 
 def test_thousands_of_refusals_are_reported_in_time() -> None:
@@ -660,6 +714,14 @@ networks: [10.1.0.0/16]
         ("models: [{provider: openai, key: K}]\nenvironment:\n- K", 3, "bad-allow-list", "must not read it"),
         ("mcp: {a: {command: x, url: y}}", 1, "mcp-server", "both a 'command' and a 'url'"),
         ("mcp: {a: {url: y, headers: {A: '${NO_SUCH_NAME}'}}}", 1, "unresolved-variable", "no value"),
+        ("limits:\n  group: {}", 2, "unknown-key", "did you mean 'groups'?"),
+        ("limits:\n  groups:\n    ada: {runs: 1, token: 5}", 3, "unknown-key", "did you mean 'tokens'?"),
+        ("limits:\n  groups:\n    ada:\n      tokens: -1", 4, "wrong-type", "at least 0"),
+        ("limits:\n  groups:\n    ada: {cost_usd: .inf}", 3, "wrong-type", "a number"),
+        ("limits:\n  tokens:\n    robot: {runs: 1.5}", 3, "wrong-type", "a whole number"),
+        ("limits:\n  tokens:\n    robot: {runs: 1, per: week}", 3, "wrong-type", "one of day, month, total"),
+        ("limits:\n  groups:\n    ada: {per: month}", 3, "bad-allow-list", "these limits limit nothing"),
+        ("limits: {groups: [ada]}", 1, "wrong-type", "a mapping"),
         ("functions: [", 1, "syntax", ""),
     ],
 )
@@ -685,6 +747,8 @@ def test_the_allow_list_of_the_manual(folder: Path, monkeypatch: pytest.MonkeyPa
     keys = Policy.__struct_fields__
     assert all(f"\n{key}:" in block.text for key in keys)
     assert [code(row[0])[0] for row in rows(sections(page)["The allow-list"])] == list(keys)
+    assert policy.limits.groups["ada"] == Quota(model_calls=500, tokens=1_000_000, cost_usd=5, per="month")
+    assert find_quota(policy.limits.groups, "bob") == Quota(runs=50, cost_usd=20)
     assert policy.allows_function("tool", "json.tool:main")
     assert policy.find_server(McpServer(command="uvx", args=("mcp-server-time",))) is not None
 

@@ -11,11 +11,13 @@ the line `next: …` is the last line of every command, also after an error (nex
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import cache, wraps
 from typing import Any, NoReturn
 
 import click
@@ -111,6 +113,12 @@ class Commands(click.Group):
         except click.ClickException as error:
             code = error.exit_code
             _show(error, step)
+        except OSError as error:
+            # Any line may need a descriptor, even an import. All else is a defect.
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            text = "too many open files; raise the limit (ulimit -n), or run less at the same time"
+            _show(click.ClickException(text), step)
         except SystemExit as exit:
             code = exit.code
         return _end(code, step)
@@ -122,10 +130,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(
-            importlib.import_module(f"roundel.cli.{_MODULES.get(cmd_name, cmd_name)}"), f"{cmd_name}_command"
-        )
-        return command
+        return _load_command(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -141,6 +146,26 @@ class Commands(click.Group):
 
             hint = did_you_mean(args[0], COMMANDS)
             raise click.UsageError(f"{error.message} {hint}".rstrip(), ctx) from None
+
+
+@cache
+def _load_command(name: str) -> click.Command:
+    command: click.Command = getattr(
+        importlib.import_module(f"roundel.cli.{_MODULES.get(name, name)}"), f"{name}_command"
+    )
+    run = command.callback
+    if run is not None and not isinstance(command, click.Group):
+
+        @wraps(run)
+        def with_own_output(*arguments: Any, **named: Any) -> Any:
+            from roundel.cli.standard_output import reserved_for_command
+
+            # Not earlier: click writes the help of a command to `sys.stdout`.
+            with reserved_for_command():
+                return run(*arguments, **named)
+
+        command.callback = with_own_output
+    return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

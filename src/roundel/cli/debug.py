@@ -24,6 +24,7 @@ from roundel.cli.options import RunName, breakpoint_option, limit_option, model_
 from roundel.cli.output import echo, print_json
 from roundel.cli.run import input_data_option, input_option, load_for_start, read_input, script_option
 from roundel.cli.signals import INTERRUPTED
+from roundel.cli.standard_output import standard_output
 from roundel.cli.store_access import find_run, store_option, with_runs
 from roundel.runs.runs import Runs
 from roundel.workflow.breakpoints import BreakpointError
@@ -159,5 +160,5 @@ def _exit_code(session: DebugSession) -> int:
 
 
 def _has_terminal() -> bool:
-    has_both = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    has_both = sys.stdin is not None and sys.stdin.isatty() and standard_output().isatty()
     return has_both and os.environ.get("TERM") not in ("dumb", "unknown")

@@ -17,6 +17,7 @@ from roundel.cli.debug_panes import PANES, DebugPanes
 from roundel.cli.debug_session import DebugSession
 from roundel.cli.output import console, echo, one_line
 from roundel.cli.signals import interrupts
+from roundel.cli.standard_output import standard_output
 from roundel.journal.store import StoreError
 from roundel.plan.graph import NodePlan
 from roundel.workflow.breakpoints import BreakpointError
@@ -80,7 +81,7 @@ class PlainDebugger:
 
     def _read_line(self) -> str | None:
         if sys.stdin.isatty():
-            click.echo(PROMPT, nl=False)
+            click.echo(PROMPT, standard_output(), nl=False)
         # Nothing of the run is in flight here, so nothing is lost while this blocks the event loop.
         with interrupts.blocking_section():
             line = sys.stdin.readline()

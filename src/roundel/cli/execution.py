@@ -24,6 +24,7 @@ from roundel.cli import EXIT
 from roundel.cli.next_step import command_line, current_step, is_debugged, repeat_command, set_current_run
 from roundel.cli.output import console, echo, one_line, print_json, print_result, secret_masking, styled
 from roundel.cli.signals import INTERRUPTED, interrupts, redirect_to_null
+from roundel.cli.standard_output import standard_output
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
@@ -193,7 +194,7 @@ class _JsonDisplay(_Display):
 
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
-        self.stream = sys.stdout
+        self.stream = standard_output()
 
     def on_event(self, event: Event) -> None:
         line: Any = event

@@ -390,8 +390,8 @@ class LiveView:
             get_renderable=self._render,
             refresh_per_second=PER_SECOND,
             transient=True,
-            # Prints of nodes appear above the display. A stream that goes to a file must not be
-            # redirected, or its text would appear in the terminal.
+            # Prints of nodes appear above the display: while a command runs, `sys.stdout` is standard error.
+            # A stream that goes to a file must not be redirected, or its text would appear in the terminal.
             redirect_stdout=sys.stdout.isatty(),
             redirect_stderr=sys.stderr.isatty(),
         )

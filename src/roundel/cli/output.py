@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
+from roundel.cli.standard_output import standard_output
 from roundel.drawing.text import escape_controls, visible
 from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.secrets import MASK, SecretMasker, is_secret_name
@@ -130,7 +131,8 @@ def echo(*parts: str | Styled, err: bool = True) -> None:
         click.style(printable(part.text), **part.style) if isinstance(part, Styled) else printable(part)
         for part in parts
     )
-    click.echo("".join(texts), err=err, color=None if "NO_COLOR" not in os.environ else False)
+    colour = None if "NO_COLOR" not in os.environ else False
+    click.echo("".join(texts), None if err else standard_output(), err=err, color=colour)
 
 
 def print_result(text: str) -> None:
@@ -138,7 +140,7 @@ def print_result(text: str) -> None:
 
     Not with click.echo, which removes everything that looks like a colour code if the output is a pipe.
     """
-    out = sys.stdout
+    out = standard_output()
     out.write((printable(text) if out.isatty() else secret_masking.secrets.mask(text)) + "\n")
     out.flush()
 
@@ -160,7 +162,7 @@ def print_json(value: Any) -> None:
     JSON need not escape C1 control codes, but a terminal obeys them, so they are escaped as well. They
     occur only inside strings, where an escape is always valid.
     """
-    out = sys.stdout.buffer
+    out = standard_output().buffer
     line = _encode_masked(value).decode()
     out.write(escape_controls(line).encode() + b"\n")
     out.flush()
@@ -189,7 +191,7 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 def console(stderr: bool = True) -> Console:
     from roundel.cli.console import SafeConsole
 
-    return SafeConsole(stderr=stderr)
+    return SafeConsole(stderr=True) if stderr else SafeConsole(file=standard_output())
 
 
 def parse_assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:

@@ -80,6 +80,9 @@ def _format_figure(name: str, value: Any) -> str:
 
 _SHARES = ("novelty", "threshold")
 _PHRASES = {
+    ("crashes", "in_flight"): (
+        "{crashes} processes in a row died while they executed it, without progress; in flight: {in_flight}"
+    ),
     ("stale_rounds", "threshold", "novelty"): (
         "in {stale_rounds} rounds every message repeats an earlier one by the same speaker: "
         "at most {novelty} new, {threshold} required"
@@ -94,6 +97,8 @@ _PHRASES = {
     ("scope", "spent", "reserved", "wanted"): (
         "{scope}: {spent} spent, {reserved} reserved by calls in flight, {wanted} more wanted"
     ),
+    ("limit", "what", "per"): "the limit: {limit} {what} {per}",
+    ("resets",): "there is room again from {resets} on, or with a higher limit in the server's allow-list",
     ("guard",): "the guard that would end the loop: {guard}",
 }
 """Sentences for figures that belong together, in the order in which they are shown."""

@@ -33,7 +33,16 @@ from roundel.cli.store_access import (
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.events import Event, stamp
 from roundel.plan.graph import Plan
-from roundel.runs.retention import FINAL_STATUSES, KEEP_NOTHING, parse_policy, prune
+from roundel.runs.retention import (
+    FINAL_STATUSES,
+    KEEP_NOTHING,
+    VersionPolicy,
+    parse_policy,
+    prune,
+    prune_audit_log,
+    prune_versions,
+    with_room,
+)
 from roundel.runs.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
@@ -265,49 +274,84 @@ SIZES = ("bytes", "KB", "MB", "GB")
 @click.argument("names", nargs=-1, metavar="[RUN]...", type=RunName())
 @click.option(
     "--keep",
-    required=True,
     metavar="ROUNDS",
     help="The rounds to keep: first, last, best, every:N, several with commas; or nothing.",
 )
 @click.option(
     "--older-than", "age", metavar="AGE", help="Only runs that ended at least this long ago: 12h, 30d, 8w."
 )
+@click.option(
+    "--audit-log",
+    "audit_age",
+    metavar="AGE",
+    help="Delete entries of the audit log that are older than this.",
+)
+@click.option(
+    "--versions",
+    metavar="N|AGE",
+    help="Delete versions of saved workflows: all but the newest N, or those older than this.",
+)
 @click.option("--dry-run", is_flag=True, help="Only list the runs that would be pruned.")
 @store_option
 def prune_command(
-    names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None
+    names: tuple[str, ...],
+    keep: str | None,
+    age: str | None,
+    audit_age: str | None,
+    versions: str | None,
+    dry_run: bool,
+    place: str | None,
 ) -> None:
     """Delete all but some rounds of finished runs, or the whole runs, and make the file smaller.
 
+    Also deletes old entries of a server's audit log, and old versions of its workflows.
+
     RUN is an id, the beginning of one, or `last`; without any, --older-than selects runs.
     """
-    if not names and age is None:
+    records = audit_age is not None or versions is not None
+    selects = bool(names) or age is not None
+    if dry_run and records:
+        raise click.UsageError("--dry-run lists runs; leave out --audit-log and --versions")
+    if not selects and (keep is not None or not records):
         raise click.UsageError(
             "say which runs: name them, or give --older-than (0d selects all finished runs)"
         )
+    if keep is None and selects:
+        raise click.UsageError("say which rounds of the runs to keep: --keep")
     seconds = _seconds(age) if age is not None else 0.0
-    try:
-        keep = keep.strip()
-        policy = KEEP_NOTHING if keep == KEEP_NOTHING else ",".join(parse_policy(keep))
-    except StoreError as error:
-        raise click.UsageError(str(error)) from None
+    policy = None if keep is None else _run_policy(keep.strip())
+    audit_until = None if audit_age is None else time.time() - _seconds(audit_age, "--audit-log")
+    versions_policy = None if versions is None else _version_policy(versions)
 
     async def work(runs: Runs) -> None:
         store = runs.store
-        rows = await _choose_runs(runs, names, time.time() - seconds, policy)
+        # On a full disk, even opening the store may need room.
+        rows = (
+            await with_room(store, lambda: _choose_runs(runs, names, time.time() - seconds, policy))
+            if policy is not None
+            else []
+        )
         if dry_run:
             for row in rows:
                 echo(f"{row.id}  {row.name}  {row.status}", err=False)
             echo(f"{pluralize(len(rows), 'run')} would be pruned to '{policy}'")
             return
         before = await store.size()
+        if versions_policy is not None:
+            deleted = await prune_versions(store.documents(), versions_policy)
+            echo(f"deleted {pluralize(deleted, 'version')} of workflows")
+        if audit_until is not None:
+            deleted = await prune_audit_log(store.documents(), audit_until)
+            echo(f"deleted {deleted} {'entry' if deleted == 1 else 'entries'} of the audit log")
         # Each run is pruned by itself; the file shrinks only with the compaction at the end.
         for row in rows:
+            assert policy is not None
             await prune(store, row.id, policy)
         await store.compact()
         saved = before - await store.size()
         smaller = f"{_format_size(saved)} smaller" if saved > 0 else "as large as before"
-        echo(f"pruned {pluralize(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
+        pruned = f"pruned {pluralize(len(rows), 'run')} to '{policy}'; " if policy is not None else ""
+        echo(f"{pruned}{store.location} is {smaller}")
 
     with_runs(place, work)
     suggest("runs")
@@ -331,11 +375,26 @@ async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy:
     return [row for row in found if row.updated <= until and (policy == KEEP_NOTHING or not row.pruned)]
 
 
-def _seconds(age: str) -> float:
+def _seconds(age: str, option: str = "--older-than") -> float:
     found = AGE.fullmatch(age.strip())
     if found is None:
-        raise click.UsageError(f"--older-than takes a time such as 12h, 30d or 8w, not '{age}'")
+        raise click.UsageError(f"{option} takes a time such as 12h, 30d or 8w, not '{age}'")
     return int(found[1]) * SECONDS[found[2]]
+
+
+def _run_policy(keep: str) -> str:
+    try:
+        return KEEP_NOTHING if keep == KEEP_NOTHING else ",".join(parse_policy(keep))
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _version_policy(text: str) -> VersionPolicy:
+    if text.strip().isdecimal() and int(text) > 0:
+        return VersionPolicy(keep=int(text))
+    if AGE.fullmatch(text.strip()) is None:
+        raise click.UsageError(f"--versions takes a number such as 20, or a time such as 90d, not '{text}'")
+    return VersionPolicy(until=time.time() - _seconds(text))
 
 
 def _format_size(size: float) -> str:

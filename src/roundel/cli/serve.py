@@ -7,7 +7,9 @@ after a crash, and the next server resumes them.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +21,9 @@ from roundel.cli.store_access import open_runs, run_to_end, store_option
 from roundel.workflow.allow_list import Policy, load_policy
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.model_profile import MODEL_VARIABLE, ModelChoiceError, choose_model
+
+if TYPE_CHECKING:
+    from roundel.server.logs import LogFormat
 
 EXTRA = ("fastapi", "uvicorn", "starlette", "pydantic")
 """What the extra `server` brings."""
@@ -57,6 +62,50 @@ class CannotServe(click.ClickException):
     help="Execute at most N runs at the same time.",
 )
 @click.option(
+    "--max-streams",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N event streams at the same time.",
+)
+@click.option(
+    "--max-streams-per-token",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N event streams of one token.",
+)
+@click.option(
+    "--max-connections",
+    default=4096,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N connections at the same time.",
+)
+@click.option(
+    "--max-connections-per-address",
+    default=256,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N connections of one address, except this machine.",
+)
+@click.option(
+    "--log-format",
+    default="plain",
+    show_default=True,
+    type=click.Choice(["plain", "json"]),
+    help="How the log is written, to standard error.",
+)
+@click.option(
+    "--sign-in-link/--no-sign-in-link",
+    default=None,
+    help="Whether to print a link that signs in once; by default only on a terminal.",
+)
+@click.option(
     "--shutdown-seconds",
     default=10.0,
     show_default=True,
@@ -75,6 +124,12 @@ def serve_command(
     key: str | None,
     proxy_headers: bool,
     max_runs: int,
+    max_streams: int,
+    max_streams_per_token: int,
+    max_connections: int,
+    max_connections_per_address: int,
+    log_format: LogFormat,
+    sign_in_link: bool | None,
     shutdown_seconds: float,
     demo: bool,
 ) -> None:
@@ -83,26 +138,19 @@ def serve_command(
         raise click.UsageError("--tls-certificate and --tls-key belong together")
     if demo and place is not None:
         raise click.UsageError("--demo has a store of its own, in memory; leave out --store")
-    try:
-        from roundel.server.context import ServerSettings
-        from roundel.server.serving import (
-            REQUEST_SECONDS,
-            BadCertificate,
-            NotProtected,
-            Serving,
-            is_loopback,
-        )
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        raise CannotServe(
-            f"the server needs more packages ({error.name} is missing): pip install 'roundel[server]'"
-        ) from None
+    _require_packages()
     from roundel.hosts.local import LocalEngine
     from roundel.journal.in_memory import InMemoryStore
     from roundel.runs.runs import Runs
+    from roundel.server.context import ServerSettings
+    from roundel.server.identity import token_names
+    from roundel.server.logs import configure_logs
+    from roundel.server.serving import REQUEST_SECONDS, BadCertificate, NotProtected, Serving, is_loopback
 
     suggest_without_store("serve", "--help")
+    configure_logs(log_format)
+    # What is not a terminal is usually a log, and any reader of a log could use the link first.
+    with_code = sys.stdout.isatty() if sign_in_link is None else sign_in_link
     policy = _read_policy(allow)
     _show_default_model()
     settings = ServerSettings(
@@ -111,6 +159,10 @@ def serve_command(
         names=names,
         policy=policy,
         max_active_runs=max_runs,
+        max_streams=max_streams,
+        max_streams_per_caller=max_streams_per_token,
+        max_connections=max_connections,
+        max_connections_per_address=max_connections_per_address,
         # Nobody waits for the results of a demo.
         shutdown_seconds=0 if demo else shutdown_seconds,
         demo=demo,
@@ -121,11 +173,17 @@ def serve_command(
     opened = Runs(InMemoryStore(), on_warnings=None) if demo else open_runs(place)
 
     def on_ready(url: str) -> None:
-        _announce(url, is_safe=is_loopback(host) or bool(certificate or proxy_headers), demo=demo)
+        _announce(
+            url,
+            is_safe=is_loopback(host) or bool(certificate or proxy_headers),
+            with_code=with_code,
+            demo=demo,
+        )
 
     async def work() -> None:
         async with opened:
-            engine = LocalEngine(lambda: opened.store, policy=policy)
+            names = token_names(opened.store.documents())
+            engine = LocalEngine(lambda: opened.store, policy=policy, token_name=names)
             serving = Serving(
                 Runs(opened.store, engine=engine, on_warnings=None),
                 settings,
@@ -135,7 +193,7 @@ def serve_command(
             )
             try:
                 with interrupts.with_action(serving.stop):
-                    await serving.serve(on_ready)
+                    await serving.serve(on_ready, with_code=with_code)
             finally:
                 await engine.close()
 
@@ -153,6 +211,17 @@ def serve_command(
         raise CannotServe(_explain(error, host, port)) from None
     echo("the server has stopped")
     suggest(*(("serve", "--demo") if demo else ("serve",)))
+
+
+def _require_packages() -> None:
+    try:
+        import roundel.server.serving  # noqa: F401
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise CannotServe(
+            f"the server needs more packages ({error.name} is missing): pip install 'roundel[server]'"
+        ) from None
 
 
 def _read_policy(allow: Path | None) -> Policy:
@@ -173,12 +242,15 @@ def _show_default_model() -> None:
         echo(f"agents without a model use {model} (${MODEL_VARIABLE})")
 
 
-def _announce(url: str, *, is_safe: bool, demo: bool) -> None:
+def _announce(url: str, *, is_safe: bool, with_code: bool, demo: bool) -> None:
     """Says where the server is, once it listens."""
     if not is_safe:
         echo(styled("warning: without TLS everybody on the way can read what is sent", fg="yellow"))
     echo("open ", styled(url, bold=True), err=False)
-    echo("The link works once, within ten minutes.")
+    if with_code:
+        echo("The link works once, within ten minutes.")
+    else:
+        echo("Sign in with a token, or start the server with --sign-in-link for a link that works once.")
     if demo:
         echo("Ctrl-C stops the demo; nothing is kept.")
     else:

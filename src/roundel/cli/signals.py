@@ -70,10 +70,16 @@ class Interrupts:
     def listen(self) -> None:
         self._listening = True
         # Noted now: after a hangup a descriptor no longer answers that it is a terminal.
-        self._terminals = [number for number in (1, 2) if os.isatty(number)]
+        for number in (1, 2):
+            self.note_terminal(number)
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._receive)
+
+    def note_terminal(self, number: int) -> None:
+        """Notes a descriptor that output goes to, if it is a terminal, which may be closed later."""
+        if os.isatty(number):
+            self._terminals.append(number)
 
     def _receive(self, number: int, _frame: object) -> None:
         first, self.received = not self.received, True

@@ -109,22 +109,23 @@ def _as_data(key: str, record: TokenRecord) -> dict[str, Any]:
 @click.argument("token", metavar="ID")
 @store_option
 def revoke(token: str, place: str | None) -> None:
-    """Revoke a token. The sessions of browsers that were made with it end as well."""
+    """Revoke a token and the tokens made with it. Their sessions in browsers end as well."""
 
     async def work(runs: Runs) -> bool:
         documents = runs.store.documents()
-        entry = {
-            "time": time.time(),
-            "who": None,
-            "action": "token.revoke",
-            "subject": token,
-            "by": BY,
-        }
-        await documents.append("audit", entry)
-        return await Identities(documents).revoke(token)
 
+        async def note(key: str) -> None:
+            entry = {"time": time.time(), "who": None, "action": "token.revoke", "subject": key, "by": BY}
+            made_with = {"made_with": token} if key != token else {}
+            await documents.append("audit", {**entry, **made_with})
+            revoked.append(key)
+
+        return await Identities(documents).revoke(token, note)
+
+    revoked: list[str] = []
     found = with_runs(place, work)
     suggest("token", "list")
     if not found:
         raise NotFound(f"there is no token '{token}'; `roundel token list` lists them by id")
-    echo(f"revoked token {token}")
+    for key in revoked:
+        echo(f"revoked token {key}" if key == token else f"revoked token {key}, which was made with {token}")

@@ -45,7 +45,7 @@ from roundel.nodes.loading import check_models, check_plan, draft_plan, load_pla
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.graph import Plan
 from roundel.plan.proof import Proof, prove
-from roundel.workflow.diagnostics import Diagnostic, Finding
+from roundel.workflow.diagnostics import Diagnostic, Finding, Report
 from roundel.workflow.model_profile import Profile
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def check_command(
         found = prove(plan) if plan is not None else []
         proofs += found
         if not as_json:
-            _print_report(file, report.diagnostics, found)
+            _print_report(file, report, found)
     if as_json:
         print_json({"diagnostics": diagnostics, "loops": proofs})
     if wrong:
@@ -98,11 +98,10 @@ def check_command(
     suggest_run(files[0])
 
 
-def _print_report(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
+def _print_report(file: str, report: Report, proofs: list[Proof]) -> None:
     """Prints to standard output: the report is what `check` is called for."""
-    print_diagnostics(diagnostics, err=False)
-    errors = sum(found.severity == "error" for found in diagnostics)
-    warnings = len(diagnostics) - errors
+    print_diagnostics(report.diagnostics, err=False)
+    errors, warnings = report.counts
     if not errors:
         # A loop with several entries has a proof for each of them, often with the same text.
         for line in dict.fromkeys(map(str, proofs)):

@@ -40,7 +40,7 @@ from roundel.kernel.facts import (
     Unlocked,
     WaitingEdited,
 )
-from roundel.kernel.state import Run
+from roundel.kernel.state import CRASHES, Run
 from roundel.llm.script import Script, ScriptLine
 from roundel.nodes.agent_conversation import approval_answer_problem
 from roundel.nodes.services import NodeError
@@ -158,6 +158,10 @@ class Pause(_Request, frozen=True, tag="pause"):
 class Resume(_Request, frozen=True, tag="resume"):
     """Ends a pause."""
 
+    if_interrupted: bool = False
+    """Only if nobody executes the run and nobody has paused it: for a host that resumes runs by itself, and
+    may have looked at the run before somebody paused it."""
+
 
 class RetryRun(_Request, frozen=True, tag="retry"):
     """Takes up a failed run: what failed runs again, and everything that finished is kept."""
@@ -192,6 +196,8 @@ class LockRun(_Request, frozen=True, tag="lock"):
 
     reason: str
     by: str = ""
+    crashes: int = 0
+    """How many processes in a row died while they executed the run; 0 if a person locks it."""
 
 
 class Unlock(_Request, frozen=True, tag="unlock"):
@@ -260,7 +266,7 @@ def to_fact(request: RunRequest, now: float) -> Fact:
     if isinstance(request, Answer):
         return Answered(request.address, request.message, now)
     if isinstance(request, LockRun):
-        return Locked(request.reason, request.by, now)
+        return Locked(request.reason, request.by, now, crashes=request.crashes)
     if isinstance(request, StepRun):
         return Stepped(now, request.round)
     if isinstance(request, ChangeBreakpoints):
@@ -336,6 +342,12 @@ def explain_not_resumable(state: Run) -> str:
         return (
             f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` starts a new "
             "one from any point of it"
+        )
+    if state.lock is not None and state.lock.what == CRASHES:
+        addresses = ", ".join(state.lock.evidence["in_flight"]) or "nothing"
+        return (
+            f"run {run_id} is locked: {state.lock.limit:g} processes in a row died while they executed it, "
+            f"with {addresses} in flight; repair the cause, and `roundel unlock {run_id}` tries again"
         )
     return f"run {run_id} is locked; `roundel unlock {run_id}` unlocks it"
 

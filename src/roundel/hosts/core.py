@@ -10,6 +10,7 @@ distributed engine. `HostCore` is that part, in the manner of a sans-I/O protoco
 | Cancel                              | cancels the effect at that address             |                |
 | COMMIT                              | commits the log                                | `on_committed` |
 | REBUILD                             | rebuilds the log's damaged state               | `on_rebuilt`   |
+| APPLY                               | calls `apply_next` in another thread           |                |
 | YIELD                               | lets other tasks use the event loop            |                |
 | WAIT                                | waits until `on_result` or `request` is called |                |
 |                                     | or `next_due()`, and calls `on_time` then      |                |
@@ -39,11 +40,21 @@ clock again, and `on_time` records what is due by then. An answer counts if its 
 deadline, however late the host gets to it; after the deadline it is dropped, whether or not the host has
 noticed yet.
 
+*Clocks.* The time of a run is steady (clock.py). When the wall clock has run ahead of it, `next` records that
+as a fact of its own, before the run applies anything that arrived later: so the jump is no working time. Only
+deadlines of people are compared with the wall clock itself.
+
 *Draining.* A host that shuts down hands its runs back: effects in flight finish and are recorded, effects
 that follow are not started, and no status changes. The next host finds them in the state.
 
 *Inherited results.* The fork of a run may have results for calls that it has not reached yet. They are used
 as if they had just arrived, without an effect.
+
+*Slow steps.* A step on an event loop may spend PATIENCE on patterns and expressions. One that needs more
+breaks off, the state is rebuilt without it, and from then on all steps of the run are made in another thread
+while the host waits (docs/decisions/0050). A run without a journal could not be rebuilt, so its steps have
+only the budget that all steps have. While `apply_next` runs, the host calls nothing but `on_result`,
+`request` and `on_time`, which add to queues.
 
 *Addresses identify effects.* At most one effect is in flight at an address. A result that arrives after
 its effect was cancelled is dropped by the host, since the effect is not in `in_flight` any more.
@@ -66,15 +77,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from roundel.hosts.clock import TOLERANCE, RunClock
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
+    CallRefused,
+    ClockMoved,
     EdgesEvaluated,
     Expired,
     Fact,
@@ -90,6 +105,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.retry import inherited_result
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
+from roundel.workflow.evaluation_budget import PATIENCE, SlowEvaluation
 from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
@@ -97,7 +113,7 @@ Observer = Callable[[Event], object]
 TransientObserver = Callable[[int, Event], object]
 """Gets a transient event, and the number of the last event that was published before it."""
 
-CALL_RESULTS = (Finished, Answered, Expired, EdgesEvaluated, Intercepted)
+CALL_RESULTS = (Finished, CallRefused, Answered, Expired, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot apply one, the call has failed."""
 
 
@@ -116,6 +132,8 @@ class RunLog:
         """The state is ahead of the journal. Stays False without a journal."""
         self.damage: BaseException | None = None
         """What a step raised half-way: the state is unusable until `rebuild` or `abandon`."""
+        self.is_slow = False
+        """A step of this run took longer than an event loop can wait: all others are made aside."""
         self._secrets = secrets
         self._unpublished: list[Event] = []
         """Events of facts that are not committed yet."""
@@ -126,9 +144,10 @@ class RunLog:
         them: a loop of pure nodes needs no commit otherwise, and a crash would lose all of it."""
         return self.journal is not None and self.journal.is_full
 
-    def record(self, fact: Fact) -> list[Command]:
+    def record(self, fact: Fact, *, patiently: bool = True) -> list[Command]:
         """Applies a fact and returns the commands that follow. IllegalFact if the run does not allow it;
-        then nothing has changed. Any other exception leaves the state damaged."""
+        then nothing has changed. Any other exception leaves the state damaged. Unless `patiently`, it may
+        raise SlowEvaluation: the caller then makes the step again after a rebuild."""
         journal = self.journal
         if journal is None:
             if self._secrets.known:
@@ -146,6 +165,7 @@ class RunLog:
             fact = journal.add(fact, self._secrets)
         except ValueError as error:
             fact = journal.add(_replace_unencodable(fact, error), self._secrets)
+        self.state.decisions.patience = inf if patiently or self.is_slow else PATIENCE
         try:
             commands = self.apply(fact)
         except BaseException:
@@ -248,6 +268,7 @@ class Action(Enum):
 
     COMMIT = auto()
     REBUILD = auto()
+    APPLY = auto()
     YIELD = auto()
     WAIT = auto()
     IDLE = auto()
@@ -290,20 +311,24 @@ class Effects(Protocol):
     @property
     def now(self) -> Callable[[], float]: ...
 
+    @property
+    def run_clock(self) -> RunClock: ...
+
 
 class _Damage(NamedTuple):
     """The fact that was being applied when a step broke off."""
 
     fact: Fact
     error: BaseException
-    token: object | None
-    """Of the control request that it was, if it was one."""
+    request: tuple[Fact, object | None] | None
+    """The control request that it was, with its token, or a deadline; None for a result."""
 
 
 class HostCore:
     """The state machine of a host, for one run. Created by the driver.
 
-    It never awaits, so it is consistent between two calls of its methods. It is not safe for threads."""
+    It never awaits, so it is consistent between two calls of its methods. It is not safe for threads, except
+    for what may happen during `apply_next`."""
 
     def __init__(self, log: RunLog, effects: Effects) -> None:
         self._log, self._effects = log, effects
@@ -317,6 +342,8 @@ class HostCore:
         """The host removes these and informs those who made the requests."""
         self._commands: deque[Command] = deque()
         """Commands of the kernel that were not started yet."""
+        self._held: deque[Command] = deque()
+        """Commands that wait for the end of a pause (`_apply_request`)."""
         self._results: deque[Fact] = deque()
         """Results that were not applied yet, in order of arrival."""
         self._requests: deque[tuple[Fact, object | None]] = deque()
@@ -341,8 +368,10 @@ class HostCore:
         self.questions.discard(address)
         if self.deadlines:
             deadline = self.deadlines.pop(address, None)
-            if deadline is not None and fact.time >= deadline:
-                fact = Expired(address, fact.time)
+            if deadline is not None and (time := fact.time + self._effects.run_clock.lag()) >= deadline:
+                # Like a request, and not among the results: its time is that of the wall clock.
+                self._requests.append((Expired(address, time), None))
+                return
         self._results.append(fact)
 
     def on_unanswered(self, address: str) -> None:
@@ -370,9 +399,10 @@ class HostCore:
         """Queues what is due by now, like a request that nobody waits for. Whether there was anything."""
         now, state = self._effects.now(), self._log.state
         due: list[Fact] = []
-        for address in [address for address, deadline in self.deadlines.items() if deadline <= now]:
+        wall = now + self._effects.run_clock.lag()
+        for address in [address for address, deadline in self.deadlines.items() if deadline <= wall]:
             del self.deadlines[address]
-            due.append(Expired(address, now))
+            due.append(Expired(address, wall))
         if state.deadline <= now and state.lock is None and self._works():
             due.append(TimeUp(now))
         self._requests.extend((fact, None) for fact in due)
@@ -392,9 +422,16 @@ class HostCore:
         """Reports the call whose result broke the step off as failed, or refuses the request that did."""
         damage, self._damage = self._damage, None
         assert damage is not None
-        if damage.token is not None:
+        token = damage.request[1] if damage.request is not None else None
+        if isinstance(damage.error, SlowEvaluation):
+            self._log.is_slow = True
+            if damage.request is not None:
+                self._requests.appendleft(damage.request)
+            else:
+                self._results.appendleft(damage.fact)
+        elif token is not None:
             text = f"the run could not take it: {self._effects.describe(damage.error)}"
-            self.settled.append(SettledRequest(damage.token, text))
+            self.settled.append(SettledRequest(token, text))
         elif isinstance(damage.fact, CALL_RESULTS):
             self._commands.append(Cancel(damage.fact.address))  # an expired question may still be asked
             failure_fact = self._effects.failure_fact(damage.fact.address, damage.error)
@@ -422,11 +459,17 @@ class HostCore:
         """What the host does next. With `requests_only` nothing but requests is applied, and what follows
         from them: for a host that awaits a call in place and will apply its result itself."""
         log = self._log
+        if self._effects.run_clock.lag() > TOLERANCE:
+            self._follow_clock()
         while self._damage is None:
             # The order of the branches is the priority. Requests come first. Commands come before
             # results, so that parallel branches start together before the first of their results is
             # applied. The commit comes last, so that everything that arrived together shares one; an
             # effect that depends on a commit demands it earlier, in `_start_command`.
+            if log.is_slow and (
+                self._requests or (self._results and not self._commands and not requests_only)
+            ):
+                return Action.APPLY
             if self._requests:
                 self._apply_request(*self._requests.popleft())
             elif self._commands:
@@ -445,6 +488,13 @@ class HostCore:
                     return action
         return Action.REBUILD
 
+    def apply_next(self) -> None:
+        """Applies the request or the result that is next. Called in a thread of its own, after APPLY."""
+        if self._requests:
+            self._apply_request(*self._requests.popleft())
+        else:
+            self._apply_result(self._results.popleft())
+
     def follow_up(self, fact: Fact, address: str) -> Call | None:
         """Reports the result of a call that was alone. Returns the call that follows if it is alone, too; the
         host has to commit before it starts that call. After None, `next()` decides how to continue.
@@ -452,7 +502,13 @@ class HostCore:
         It does nothing that `on_result` and `next` do not do. It exists because nearly every step of a
         run that has one agent at a time takes this path, and a queue and a decision for each step would
         cost as much as the kernel does."""
-        if self._requests or self._results or self.is_draining:
+        if (
+            self._requests
+            or self._results
+            or self.is_draining
+            or self._log.is_slow
+            or self._effects.run_clock.lag() > TOLERANCE
+        ):
             self.on_result(fact, address)
             return None
         log, in_flight = self._log, self.in_flight
@@ -460,7 +516,7 @@ class HostCore:
         pure = self._effects.pure
         while True:
             try:
-                commands = log.record(fact)
+                commands = log.record(fact, patiently=False)
             except BaseException as error:
                 self._note_damage(fact, error, None)
                 return None
@@ -477,6 +533,16 @@ class HostCore:
                         continue
             self._commands.extend(commands)
             return None
+
+    def _follow_clock(self) -> None:
+        """Records that the wall clock has run ahead. What has arrived before has earlier times, so it is
+        applied first, even before requests."""
+        while self._results and self._damage is None:
+            self._apply_result(self._results.popleft())
+        state = self._log.state
+        if self._damage is None and not state.over and state.status != "new":
+            moved = self._effects.run_clock.catch_up()
+            self._commands.extend(self._log.record(ClockMoved(moved, self._effects.now())))
 
     def _start_command(self, command: Command) -> Command | Action | None:
         """What the host has to do for the first command; None if it needs nothing from the host."""
@@ -518,7 +584,7 @@ class HostCore:
         if ask.deadline is not None:
             self.deadlines[ask.address] = ask.deadline
             # It may have passed while no process executed the run: nobody has to be asked any more.
-            if ask.deadline <= self._effects.now():
+            if ask.deadline <= self._effects.now() + self._effects.run_clock.lag():
                 self.on_time()
                 return False
         if self._effects.needs_person(ask):
@@ -552,22 +618,36 @@ class HostCore:
     def _apply_result(self, fact: Fact) -> None:
         """Applies a result; its commands are queued behind those of results before it."""
         try:
-            self._commands.extend(self._log.record(fact))
+            self._commands.extend(self._log.record(fact, patiently=False))
         except BaseException as error:
             self._note_damage(fact, error, None)
 
     def _apply_request(self, fact: Fact, token: object | None) -> None:
         """Applies a control request. One that the run does not allow is settled at once: nothing has to
         be committed for a refusal."""
+        # The calls that an answer has led to are in the same transaction as the pause, and were not made yet.
+        # A pause lets calls in flight finish, but these would begin after it was acknowledged. So they are
+        # left in the state, as after an interrupt.
+        holds_back = isinstance(fact, Paused) and self._has_begun_nothing()
+        if holds_back:
+            fact = msgspec.structs.replace(fact, interrupt=True)
         try:
-            self._commands.extend(self._log.record(fact))
+            commands = self._log.record(fact, patiently=False)
         except IllegalFact as error:
             if token is not None:  # else an answer came before the deadline, or the call has just ended
                 self.settled.append(SettledRequest(token, f"{error}; it is {self._log.state.status}"))
             return
-        except Exception as error:
-            self._note_damage(fact, error, token)
+        except (Exception, SlowEvaluation) as error:
+            self._note_damage(fact, error, (fact, token))
             return
+        if holds_back:
+            self._held.extend(self._commands)
+            self._commands.clear()
+        self._commands.extend(commands)
+        state = self._log.state
+        if self._held and (state.status != "paused" or state.lock is not None):
+            self._commands.extendleft(reversed(self._held))
+            self._held.clear()
         # Somebody may be asked the same question here; that prompt has to be cancelled. First in the
         # queue, since what follows from the answer may start another effect at the same address.
         if isinstance(fact, Answered):
@@ -577,18 +657,27 @@ class HostCore:
         if self._log.journal is None:
             self.on_committed()
 
-    def _note_damage(self, fact: Fact, error: BaseException, token: object | None) -> None:
+    def _has_begun_nothing(self) -> bool:
+        """Whether calls follow from what was just applied, and none is in flight."""
+        is_waiting = any(not isinstance(each, (Ask, Cancel)) for each in self._commands)
+        return is_waiting and not self._results and self.in_flight.keys() <= self.questions
+
+    def _note_damage(
+        self, fact: Fact, error: BaseException, request: tuple[Fact, object | None] | None
+    ) -> None:
         """Remembers what `on_rebuilt` has to report. Raises the error if the step did not break off, or
         if there is no journal to rebuild the run from."""
         if self._log.damage is None or self._log.journal is None:
             raise error
-        self._damage = _Damage(fact, error, token)
+        self._damage = _Damage(fact, error, request)
 
     def drop_effect(self, address: str) -> bool:
         """Forgets the effect at an address; whether the host has to cancel it. The effect may have
         finished just before: then its result, which is still queued, is dropped."""
         self.questions.discard(address)
         self.deadlines.pop(address, None)
+        for held in [each for each in self._held if each.address == address]:
+            self._held.remove(held)
         for fact in [fact for fact in self._results if getattr(fact, "address", None) == address]:
             self._results.remove(fact)
         return self.in_flight.pop(address, None) is not None
@@ -629,6 +718,8 @@ class HostCore:
         """Records the results that have arrived, and forgets what is in flight: it stays in the state, from
         where a resume starts it again."""
         self.in_flight.clear()
+        if self._damage is not None and isinstance(self._damage.error, SlowEvaluation):
+            self.on_rebuilt()  # a result that was to be applied again; its call must not be made again
         state = self._log.state
         # Commands that follow are not started: they stay in the state, too. Only a Cancel counts, since the
         # result of the cancelled call may be further back in the queue.
@@ -639,9 +730,10 @@ class HostCore:
 
     def refuse_requests(self, reason: str) -> None:
         """Settles every request that is left."""
-        tokens = [*self._applied, *(token for _, token in self._requests if token is not None)]
-        if self._damage is not None and self._damage.token is not None:
-            tokens.append(self._damage.token)  # the run could not be rebuilt
+        requests = [*self._requests]
+        if self._damage is not None and self._damage.request is not None:
+            requests.append(self._damage.request)  # the run could not be rebuilt
+        tokens = [*self._applied, *(token for _, token in requests if token is not None)]
         self._applied, self._damage = [], None
         self._requests.clear()
         self.settled += [SettledRequest(token, reason) for token in tokens]

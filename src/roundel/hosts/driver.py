@@ -13,7 +13,7 @@ driver acquires before it continues. So at any time at most one task works throu
 and the run does not continue before the request is committed.
 
 *Deadlines.* One timer per run looks at the clock when the core says so (`_set_timer`), at least every
-TIMER_SLICE seconds: the time of a timer stands still while the machine is suspended. What is due is
+TIMER_SLICE seconds: the wall clock may be set, or the machine suspended. What is due is
 applied like a request, by a task of its own if the driver awaits a call in place.
 
 *Handing back.* A server that shuts down lets the calls in flight finish and starts nothing new (`drain`).
@@ -30,6 +30,11 @@ and ignores everything that a call returns after that.
 claim belong to LocalRun, which releases them after `close`. Everything runs on one event loop, so the
 code between two awaits is atomic, and only what spans an await needs the lock.
 
+*Slow steps.* A step whose patterns take long is made in a thread of a small pool (`_apply_aside`), which
+releases the interpreter's lock while it matches. The driver waits for it like for a commit: requests,
+timers and other calls only add to queues meanwhile. A thread cannot be cancelled, so a cancellation waits
+for it, which takes no longer than the budget of a step.
+
 *Logging.* `event_logger`, at the end of this module, writes events to the logger `roundel` of the
 standard library, from the level on that the graph's `log_level` names.
 """
@@ -39,9 +44,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from roundel.hosts.control import RunRequest, Stop, Unanswered, to_fact
+from roundel.hosts.control import Answer, RunRequest, Stop, Unanswered, to_fact
 from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.hosts.executor import Executor
 from roundel.kernel.commands import Call, Cancel, Command
@@ -49,9 +55,15 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Finished, Outcome
 from roundel.nodes.services import outcome_of
 from roundel.nodes.user_code import current_address
+from roundel.workflow.evaluation_budget import SlowEvaluation
 
 TIMER_SLICE = 30.0
 """The most seconds after which the timer of a run looks at the clock again."""
+
+
+_STEPS = ThreadPoolExecutor(2, "roundel-step")
+"""Makes slow steps of all runs of the process. A pool of its own: they must not take the threads that read
+stores. No more threads: the clock that bounds a search runs for all of the process."""
 
 
 class Driver:
@@ -97,6 +109,8 @@ class Driver:
         """When the timer is due, by the clock of the run."""
         self._expiring: set[asyncio.Task[None]] = set()
         """Tasks that apply what is due while the driver awaits a call in place."""
+        self._applying: asyncio.Future[None] | None = None
+        """The step that is being made in another thread."""
         self._host_error: BaseException | None = None
         """The host itself failed in the task of an effect. `_wait` raises it in the driver's task: left
         in the task of the effect, the driver would wait for its result for ever."""
@@ -129,6 +143,8 @@ class Driver:
             await self._commit()
         elif action is Action.YIELD:
             await asyncio.sleep(0)
+        elif action is Action.APPLY:
+            await self._apply_aside()
         elif action is Action.REBUILD:
             await self._rebuild()
             self._core.on_rebuilt()
@@ -169,9 +185,9 @@ class Driver:
                         outcome = outcome_of(outcome)
                 fact: Fact = Finished(call.address, outcome, now())
             # BaseException, too: a node that raises SystemExit, or a CancelledError that nobody
-            # requested, has failed. `failure_fact` raises again what is meant for the run itself.
+            # requested, has failed. `failed_call` raises again what is meant for the run itself.
             except BaseException as error:
-                fact = executor.failure_fact(call.address, error, task)
+                fact = executor.failed_call(call.address, error, task)
             finally:
                 self._in_place = False
             if self._cancellations:
@@ -276,7 +292,7 @@ class Driver:
             return
         except BaseException as error:
             try:
-                fact = executor.failure_fact(address, error, task)
+                fact = executor.failed_call(address, error, task)
             except (asyncio.CancelledError, KeyboardInterrupt):
                 raise
             except BaseException as problem:
@@ -307,8 +323,31 @@ class Driver:
         """Replaces a state that a step left half-changed. The damage is logged, since the run continues
         as if only a call had failed, and the defect would stay unnoticed."""
         if self._log.damage is not None:
-            log_damage(self._log.damage)
+            if not isinstance(self._log.damage, SlowEvaluation):  # no defect
+                log_damage(self._log.damage)
             await self._log.rebuild()
+
+    async def _apply_aside(self) -> None:
+        """Makes a step in another thread, and waits until it has ended, also if this task is cancelled:
+        nothing else may use the run before."""
+        self._applying = step = self._loop.run_in_executor(_STEPS, self._core.apply_next)
+        cancelled = False
+        while not step.done():
+            try:
+                await asyncio.wait([step])
+            except asyncio.CancelledError:
+                cancelled = True
+        self._applying = None
+        error = step.exception()
+        if cancelled:
+            raise asyncio.CancelledError  # an error is the log's damage then, which `stop` looks at
+        if error is not None:
+            raise error
+
+    async def between_steps(self) -> None:
+        """Waits while a step is made in another thread: the state must not be read meanwhile."""
+        while self._applying is not None:
+            await asyncio.wait([self._applying])
 
     def _settle(self) -> None:
         """Resolves the futures of requests whose outcome is known."""
@@ -335,7 +374,9 @@ class Driver:
             if not self._stopping:
                 self._cancel()
             return await settled
-        self._core.request(to_fact(request, self._executor.now()), settled)
+        # An answer is in time by the wall clock, which the run may not have caught up with yet.
+        lag = self._executor.run_clock.lag() if isinstance(request, Answer) else 0.0
+        self._core.request(to_fact(request, self._executor.now() + lag), settled)
         self._wake.set()
         if self._in_place:
             try:

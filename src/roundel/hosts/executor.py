@@ -21,7 +21,6 @@ import asyncio
 import inspect
 import logging
 import random
-import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,13 +28,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from roundel.hosts.clock import RunClock, SteadyClock
 from roundel.hosts.control import AnswerSource
 from roundel.hosts.core import Effect
 from roundel.hosts.services import Clock, NodeServices, describe_error
+from roundel.hosts.shared_budgets import CallDoesNotFit
 from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
+    CallRefused,
     EdgeResult,
     EdgesEvaluated,
     Fact,
@@ -330,7 +332,7 @@ def check_runnable(plan: Plan, report: Report) -> None:
     services = NodeServices(
         plan,
         "",
-        time.time,
+        SteadyClock(),
         script=Script({}, {}, Report()),
         folder=Path(),
         record=None,
@@ -446,8 +448,12 @@ class Executor:
 
     @property
     def now(self) -> Callable[[], float]:
-        """The clock of the run, which stays the same object while the run is executed."""
+        """The time of the run; it stays the same function while the run is executed."""
         return self._services.now
+
+    @property
+    def run_clock(self) -> RunClock:
+        return self._services.run_clock
 
     # For the core: none of these waits for anything.
 
@@ -502,6 +508,14 @@ class Executor:
             attempts=attempts * inner,
             reason=failure_reason(error),
         )
+
+    def failed_call(
+        self, address: str, error: BaseException, task: asyncio.Task[Any] | None = None
+    ) -> Failed | CallRefused:
+        """The fact for a call that raised, or that was not made since a shared limit has no room for it."""
+        if isinstance(error, CallDoesNotFit):
+            return CallRefused(address, error.shortage, self.now())
+        return self.failure_fact(address, error, task)
 
     def describe(self, error: BaseException) -> str:
         """An exception as text for events and results, without secrets."""

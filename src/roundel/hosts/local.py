@@ -31,7 +31,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,7 @@ from roundel.hosts.control import (
     EditMessage,
     LockRun,
     Resume,
+    RetryRun,
     RunRequest,
     StepRun,
     Stop,
@@ -65,7 +67,17 @@ from roundel.hosts.engine import (
 )
 from roundel.hosts.live_events import LiveEvents, LiveFeeds
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
+from roundel.hosts.log_context import RUN_ID
 from roundel.hosts.remembered_runs import RememberedRuns
+from roundel.hosts.shared_budgets import (
+    ONE_CALL,
+    SharedBudgets,
+    SharedLimit,
+    TokenName,
+    calls_models,
+    runs_at_once,
+    too_many_runs,
+)
 from roundel.hosts.stored_run import (
     available_secrets,
     create,
@@ -73,25 +85,31 @@ from roundel.hosts.stored_run import (
     open_run,
     pin,
     pinned_plan,
+    pinned_script,
     plan_to_resume,
 )
 from roundel.hosts.unstored_parts import given_secrets, unstored_parts
+from roundel.journal.faults import not_stored_error
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Busy, Claim, RunRow, Store, StoreError
+from roundel.journal.spending import TooManyRuns
+from roundel.journal.store import Busy, Claim, RunRow, Store, StoreError, StoreFailure
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Ask
 from roundel.kernel.debugging import STEP
-from roundel.kernel.facts import Expired, Fact, Locked, Paused, Resumed, mask_fact
+from roundel.kernel.facts import Expired, Fact, Locked, Paused, Reopened, Resumed, mask_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
-from roundel.llm.script import script_from
 from roundel.nodes.loading import Source
 from roundel.workflow.allow_list import TRUSTED, Policy
 
 REQUEST_SECONDS = 10.0
 """How long the owner of a run has to settle a control request."""
+MAX_CRASHES = 3
+"""After so many processes in a row that died without progress of the run, the run is locked."""
 NOT_RESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
 """Statuses in which `Resume` is refused."""
+CONTINUE = (Resume, RetryRun, StepRun, Unlock)
+"""Requests that let a run continue which has stopped."""
 FOR_RELEASED = (Resume, StepRun, ChangeBreakpoints, EditMessage)
 """Requests to a run that is paused or locked. The process that paused it executes it for a moment longer, and
 would refuse them; they are applied once it has released the run."""
@@ -125,11 +143,14 @@ class LocalEngine:
         open_store: Callable[[], Store],
         *,
         clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] | None = None,
         policy: Policy = TRUSTED,
+        token_name: TokenName | None = None,
     ) -> None:
-        self._open_store, self._clock = open_store, clock
+        self._open_store, self._clock, self._elapsed = open_store, clock, elapsed
         self._policy = policy
         """What all runs may use that this engine executes, also those that it resumes."""
+        self._shared = SharedBudgets(open_store, policy.limits, clock, token_name) if policy.limits else None
         self._executions: dict[str, _Execution] = {}
         self._remembered = RememberedRuns()
         self._live = LiveFeeds()
@@ -154,38 +175,52 @@ class LocalEngine:
 
     async def start(self, new: RunSpec, attach: Attach = NO_ATTACHMENT) -> str:
         run_id = new.run_id or new_run_id()
-        run = self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
+        limits: Sequence[SharedLimit] = ()
+        if self._shared is not None and new.stored:
+            group = new.plan.workflow.memory.group_id if new.group is None else new.group
+            limits = await self._shared.limits_of(group, new.started_by)
+            spends = new.script is None and calls_models(new.plan)
+            await self._shared.check_room(limits, ONE_CALL if spends else None, runs=False)
+        run = self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach, limits)
         if new.stored:
             try:
                 # In this order: `use_store` fails if the store has no place for what the run needs, and
                 # then no run must be left behind in it.
                 run.use_store(self.store)
-                run.set_journal(await self._create_stored(run, new))
-            except BaseException:
+                run.set_journal(await self._create_stored(run, new, limits))
+            except BaseException as error:
                 await run.discard()
+                if isinstance(error, StoreFailure):
+                    raise not_stored_error(error) from error
                 raise
             self._remembered.add(run_id, unstored_parts(new.plan.workflow, given_secrets(new.plan)), attach)
         self._launch(run, run.run(new.messages))
         return run_id
 
-    async def _create_stored(self, run: LocalRun, new: RunSpec) -> RunJournal:
+    async def _create_stored(self, run: LocalRun, new: RunSpec, limits: Sequence[SharedLimit]) -> RunJournal:
         """Creates the run in the store, with its first fact, and claims it."""
         pinned = pin(new.plan, new.script, new.limits)
-        return await create(
-            self.store,
-            run.run_id,
-            new.plan,
-            pinned,
-            new.messages,
-            intercepts=run.intercepts,
-            breakpoints=new.breakpoints,
-            paused=new.paused,
-            group=new.group,
-            started_by=new.started_by,
-            now=self._clock,
-        )
+        try:
+            return await create(
+                self.store,
+                run.run_id,
+                new.plan,
+                pinned,
+                new.messages,
+                intercepts=run.intercepts,
+                breakpoints=new.breakpoints,
+                paused=new.paused,
+                group=new.group,
+                started_by=new.started_by,
+                room=runs_at_once(limits),
+                now=self._clock,
+            )
+        except TooManyRuns as error:
+            raise next(too_many_runs(one) for one in limits if one.at_once == error.limit) from None
 
-    def _make_run(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
+    def _make_run(
+        self, run_id: str, inspection: Inspection, attach: Attach, limits: Sequence[SharedLimit] = ()
+    ) -> LocalRun:
         """Prepares a run to be executed here; WorkflowError if something is missing. The attachment is
         made first, so that a view is there before anything can fail or happen."""
         attachment = resolve_attachment(attach, run_id, inspection)
@@ -200,12 +235,16 @@ class LocalEngine:
                 recorder=attachment.recorder,
                 run_id=run_id,
                 clock=self._clock,
+                elapsed=self._elapsed,
                 policy=self._policy,
+                limits=limits,
             )
 
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
         """Starts the task that executes a run."""
-        task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}")
+        context = copy_context()
+        context.run(RUN_ID.set, run.run_id)
+        task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}", context=context)
         self._executions[run.run_id] = execution = _Execution(run, task)
         _TASKS.add(task)
         task.add_done_callback(lambda _task: self._on_task_done(execution))
@@ -300,11 +339,16 @@ class LocalEngine:
         workflow: Source | None = None,
     ) -> bool:
         executed = not isinstance(request, Stop)  # after a stop, no process executes the run
-        run = self._get_executing(run_id)
+        if self._shared is not None and isinstance(request, CONTINUE):
+            await self._check_room(self._shared, run_id, isinstance(request, Unlock))
+        # Such a resume is for no owner, which could take it for the end of a pause: the claim decides.
+        if_interrupted = isinstance(request, Resume) and request.if_interrupted
+        run = None if if_interrupted else self._get_executing(run_id)
         while run is not None and run.state.status == "new":
             await asyncio.sleep(0)  # its task has not begun yet, so its state is not known
             run = self._get_executing(run_id)
         if run is not None and not await self._is_leaving(run, request):
+            await run.between_steps()
             refusal = await run.request(resolve_request(request, run.state))
             if not (refusal and run.is_idle and run.journal is not None):
                 _raise_refusal(run_id, refusal)
@@ -313,7 +357,8 @@ class LocalEngine:
             await self._wait_for_release(run)
         store = self.store
         # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
-        if (await store.row(run_id)).owner and await self._forward(run_id, request):
+        is_owned = not if_interrupted and bool((await store.row(run_id)).owner)
+        if is_owned and await self._forward(run_id, request):
             if isinstance(request, Stop):
                 self._remembered.forget(run_id)
             return executed
@@ -327,10 +372,18 @@ class LocalEngine:
         # Read under the claim, so that it stays true.
         status = (await self._read_claimed(claim)).status
         # The run was paused by a person, or locked; an answer does not let it continue.
-        if (status == "paused" and not isinstance(request, (Resume, StepRun))) or (
-            status == "suspended_locked" and isinstance(request, Answer)
+        if (
+            (status == "paused" and (if_interrupted or not isinstance(request, (Resume, StepRun))))
+            or (status == "suspended_locked" and isinstance(request, Answer))
+            or (status == "running" and isinstance(request, Answer) and await self._is_pausing(claim))
         ):
             execute = False
+        may_crash = status in ("running", "paused") and not isinstance(request, Unlock)
+        if execute is not False and may_crash and claim.crashes >= MAX_CRASHES:
+            # To execute it would kill this process, too. The locked run takes an answer, and refuses all
+            # else with the reason.
+            await self._apply(claim, LockRun("crashes", crashes=claim.crashes))
+            return await self.control(run_id, request, execute=execute, workflow=workflow)
         if execute is False:
             # Nobody executes the run, so there is no pause that has not taken effect, and nothing to
             # take back.
@@ -343,9 +396,30 @@ class LocalEngine:
         await self._resume(claim, request, attach, workflow)
         return True
 
+    async def _check_room(self, shared: SharedBudgets, run_id: str, unlocks: bool) -> None:
+        """LimitReached if a run that a person lets continue would have to lock at once. A run whose process
+        died continues in any case: it counts as running already."""
+        row = await self.store.row(run_id)
+        if row.status not in ("paused", "failed", "suspended_locked"):
+            return
+        limits = await shared.limits_of(row.group, row.started_by)
+        spends = limits and not (await self.store.pinned(run_id)).script
+        if unlocks:
+            await shared.check_unlock(row, limits, bool(spends))
+        else:
+            await shared.check_room(limits, ONE_CALL if spends else None)
+
     async def _read_claimed(self, claim: Claim) -> RunRow:
         try:
             return await self.store.row(claim.run_id)
+        except BaseException:
+            await self.store.release(claim)
+            raise
+
+    async def _is_pausing(self, claim: Claim) -> bool:
+        """Whether the process of a run died while a pause waited for calls in flight."""
+        try:
+            return bool((await open_run(self.store, claim.run_id)).state.paused)
         except BaseException:
             await self.store.release(claim)
             raise
@@ -451,12 +525,14 @@ class LocalEngine:
                 fact = msgspec.structs.replace(fact, abandoned=True)
             elif isinstance(fact, Paused):
                 fact = msgspec.structs.replace(fact, interrupt=True)
+                if state.status == "running":  # its process died: the time since then is no working time
+                    _record(journal, state, Reopened(now, None))
             try:
-                step(state, fact)
+                _record(journal, state, fact)
             except IllegalFact as error:
                 raise _refusal_error(state, error) from error
-            journal.add(fact)
-            journal.add_decisions(state.decisions.made)
+            if state.status == "running" and state.paused:  # it was promised, and is due for the same reason
+                _record(journal, state, Paused(state.paused, now, interrupt=True))
             await journal.commit(state)
             self._remembered.forget(claim.run_id, state.status)
         finally:
@@ -474,7 +550,10 @@ class LocalEngine:
             opening = await self._open_to_resume(journal, request, workflow)
             state = opening.state
             facts = _facts_to_resume(state, request, self._clock())
-            run = self._make_run(claim.run_id, opening, attach)
+            limits: Sequence[SharedLimit] = ()
+            if self._shared is not None and opening.row is not None:
+                limits = await self._shared.limits_of(opening.row.group, opening.row.started_by)
+            run = self._make_run(claim.run_id, opening, attach, limits)
             try:
                 run.use_store(self.store)
             except BaseException:
@@ -527,8 +606,7 @@ class LocalEngine:
                 await journal.commit(state)
             raise StoreError(explain_not_resumable(state))
         assert opened.pinned is not None
-        script = script_from(opened.pinned.script) if opened.pinned.script else None
-        return msgspec.structs.replace(opened, script=script)
+        return msgspec.structs.replace(opened, script=pinned_script(opened.pinned, row))
 
     def interrupt(self, run_id: str, reason: str) -> None:
         """Interrupts a run that this engine executes (LocalRun.interrupt)."""
@@ -595,6 +673,13 @@ async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait([task])
+
+
+def _record(journal: RunJournal, state: Run, fact: Fact) -> None:
+    """Applies a fact to a run that nobody executes. Its commands are not executed, either."""
+    step(state, fact)
+    journal.add(fact)
+    journal.add_decisions(state.decisions.made)
 
 
 def _facts_to_resume(state: Run, request: RunRequest, now: float) -> list[Fact]:

@@ -21,12 +21,14 @@ from typing import Any
 
 import msgspec
 
+from roundel.hosts.clock import GivenClock, RunClock, SteadyClock
 from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
 from roundel.hosts.core import Observer, RunLog, TransientObserver
 from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
-from roundel.hosts.services import NodeServices, monotonic, steady, uses_memory
+from roundel.hosts.services import NodeServices, uses_memory
+from roundel.hosts.shared_budgets import Ledger, SharedLimit
 from roundel.hosts.stored_run import new_run_id
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Store, StoreError
@@ -67,16 +69,20 @@ class LocalRun:
         run_id: str = "",
         folder: Path | None = None,
         clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] | None = None,
         policy: Policy = TRUSTED,
+        limits: Sequence[SharedLimit] = (),
     ) -> None:
         self.plan, self.script = plan, script
         self.run_id = run_id or new_run_id()
+        # A clock that is given alone measures working time, too; that of the machine does not.
         self._clock = clock
+        self._elapsed = time.monotonic if elapsed is None and clock is time.time else elapsed
         self._own_folder = folder is not None
         self._services = services = NodeServices(
             plan,
             self.run_id,
-            clock,
+            self._clock_from(0),
             script=script,
             folder=folder or WORKSPACES,
             record=recorder,
@@ -84,14 +90,18 @@ class LocalRun:
             on_wait=self._publish_wait,
             policy=policy,
         )
+        services.worked = self._worked
         ready = prepare(plan, services)
         # Memory is the last middleware, so that it stores messages as the others have changed them.
         memory = (services.run_memory.middleware(),) if uses_memory(plan) else ()
         self._middleware = MiddlewareChain(plan, (*ready.middleware, *middleware, *memory), services)
         edges = EdgeEvaluator(ready.functions, services)
         answers = AnswerSource(plan, script, ask)
-        self._executor = Executor(plan, ready.behaviours, edges, services, answers, self._middleware)
         self._log = RunLog(Run(plan), services.secrets)
+        behaviours, spending = ready.behaviours, [limit for limit in limits if limit.quota.amounts]
+        if spending and script is None:
+            behaviours = Ledger(spending, self._log, clock, self.on_lost).guard(behaviours)
+        self._executor = Executor(plan, behaviours, edges, services, answers, self._middleware)
         self._log.on_transient = on_transient
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
@@ -207,8 +217,15 @@ class LocalRun:
     def _set_clock(self, last: float) -> None:
         """Makes the clock of the run begin at the time of its last fact: the clock of this machine may
         be behind the one that wrote it."""
-        own = self._clock is time.time
-        self._services.now = steady(last) if own else monotonic(self._clock, last)
+        self._services.use_clock(self._clock_from(last))
+
+    def _clock_from(self, last: float) -> RunClock:
+        if self._elapsed is None:
+            return GivenClock(self._clock, last)
+        return SteadyClock(last, self._clock, self._elapsed)
+
+    def _worked(self) -> float:
+        return self.state.worked_at(self.now())
 
     async def _execute(
         self, begin: Callable[[], list[Command]], opened: asyncio.Future[None] | None = None
@@ -293,6 +310,10 @@ class LocalRun:
     async def request(self, request: RunRequest) -> str:
         """Returns when the request is applied and durable: empty, or the reason why it was refused."""
         return await self._driver.request(request)
+
+    async def between_steps(self) -> None:
+        """Waits while a step is made in another thread."""
+        await self._driver.between_steps()
 
     def handle_stored_request(self, stored: ControlRequest) -> None:
         """Starts a task that applies a request from the store and writes its outcome there."""

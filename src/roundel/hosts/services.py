@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roundel.hosts.clock import RunClock
 from roundel.journal.store import Store
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
@@ -47,7 +47,7 @@ class NodeServices:
         self,
         plan: Plan,
         run_id: str,
-        clock: Callable[[], float],
+        clock: RunClock,
         *,
         script: Script | None,
         folder: Path,
@@ -56,9 +56,9 @@ class NodeServices:
         on_wait: WaitCallback,
         policy: Policy = TRUSTED,
     ) -> None:
-        # Replaced when the run starts: only then the time of its last fact is known
-        # (LocalRun._set_clock).
-        self.now = clock
+        self.worked: Callable[[], float] = lambda: 0.0
+        """The working time of the run in seconds (LocalRun._worked)."""
+        self.use_clock(clock)
         self.run_id = run_id
         self.policy = policy
         """What the run may use; `prepare` checks the plan against it, and clients connect under it."""
@@ -79,6 +79,10 @@ class NodeServices:
         self._models: Any = None
         self._tools: Any = None
         self._memory: RunMemory | None = None
+
+    def use_clock(self, clock: RunClock) -> None:
+        """Replaces the clock when the run starts: only then the time of its last fact is known."""
+        self.run_clock, self.now = clock, clock.now
 
     @property
     def lease(self) -> ResourceLease:
@@ -123,6 +127,7 @@ class NodeServices:
                 self.secrets,
                 self._workflow_folder,
                 lease=self.lease if self.script is None else None,  # a scripted run starts no servers
+                calls=self.script is None or "tools" in self.script.rights,
             )
         tools: Toolbox = self._tools.for_node(node)
         return tools if self._recorder is None else RecordedTools(tools, self._recorder, node.id)
@@ -198,43 +203,8 @@ class Clock:
     def now(self) -> float:
         return self._services.now()
 
-
-def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
-    """A clock that never goes back, where the given one may: limits in seconds and the order of events
-    depend on times that never decrease. `last` is the time of the last fact, perhaps of another
-    machine."""
-
-    def now() -> float:
-        nonlocal last
-        read = clock()
-        if read > last:  # noqa: PLR1730 (called with each fact, and `max` takes longer)
-            last = read
-        return last
-
-    return now
-
-
-def steady(
-    last: float = 0.0,
-    wall: Callable[[], float] = time.time,
-    elapsed: Callable[[], float] = time.monotonic,
-) -> Callable[[], float]:
-    """The clock of this machine, as a clock that never goes back and never stands still.
-
-    If the wall clock is set back, or is behind `last`, time goes on from where it was: a deadline must not
-    wait until the wall clock is there again. If the wall clock is ahead, because the machine was suspended or
-    the clock was set forward, it counts."""
-    ahead = last - elapsed()
-
-    def now() -> float:
-        nonlocal ahead
-        ticks = elapsed()
-        difference = wall() - ticks
-        if difference > ahead:  # noqa: PLR1730 (called with each fact, and `max` takes longer)
-            ahead = difference
-        return ticks + ahead
-
-    return now
+    def worked(self) -> float:
+        return self._services.worked()
 
 
 class _MaskedTokenStream:

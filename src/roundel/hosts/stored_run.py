@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ from roundel.hosts.engine import Inspection
 from roundel.hosts.live_events import LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
-from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
+from roundel.journal.spending import RunsAtOnce
+from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     UNMASKED_FIELDS,
@@ -50,7 +51,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
-from roundel.llm.script import Script
+from roundel.llm.script import ALL_RIGHTS, Script, script_from
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load_plan
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
@@ -71,7 +72,8 @@ def pin(plan: Plan, script: Script | None = None, limits: LimitValues | None = N
     # Cached with the plan: a process that starts many runs of one workflow encodes it once.
     plan._encoded = plan._encoded or _encoded(plan.workflow)
     replies = secrets_of(plan).mask(script.text) if script is not None else ""
-    return Pinned(plan._encoded, plan.semantics, dict(limits or {}), replies)
+    rights = script.rights if script is not None else None
+    return Pinned(plan._encoded, plan.semantics, dict(limits or {}), replies, rights)
 
 
 def _encoded(workflow: Workflow) -> str:
@@ -251,7 +253,7 @@ class Origin(Struct, frozen=True):
 
     parent: str
     forked_at: str
-    chunk: Chunk
+    chunks: tuple[Chunk, ...]
 
 
 def new_run_id() -> str:
@@ -271,6 +273,7 @@ async def create(
     paused: bool = False,
     group: str | None = None,
     started_by: str = "",
+    room: Sequence[RunsAtOnce] = (),
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """Creates a run in the store and claims it. Its first entry is part of the same transaction: a crash
@@ -289,7 +292,7 @@ async def create(
     )
     if origin is not None:
         forked = replace(new, parent=origin.parent, forked_at=origin.forked_at)
-        return RunJournal(store, await store.create(forked, origin.chunk))
+        return RunJournal(store, await store.create(forked, *origin.chunks, room=room))
     started = mask_fact(
         Started(
             run_id,
@@ -309,7 +312,7 @@ async def create(
     entry = Entry(started, tuple(first.decisions.made))
     written = Chunk(1, pack([encode_entry(entry)]))
     new = replace(new, progress=progress_of(first))
-    return RunJournal(store, await store.create(new, written), entry)
+    return RunJournal(store, await store.create(new, written, room=room), entry)
 
 
 async def open_run(store: Store, run_id: str, plan_of: Callable[[Pinned], Plan] = pinned_plan) -> Inspection:
@@ -326,13 +329,33 @@ async def open_run(store: Store, run_id: str, plan_of: Callable[[Pinned], Plan] 
 
 def apply_revision(pinned: Pinned, revised: Revised) -> Pinned:
     """What a run is executed with after it was retried with changes."""
-    return replace(pinned, workflow=revised.workflow, limits=revised.limits, script=revised.script)
+    return replace(
+        pinned,
+        workflow=revised.workflow,
+        limits=revised.limits,
+        script=revised.script,
+        script_rights=revised.script_rights,
+    )
+
+
+def pinned_script(pinned: Pinned, row: RunRow) -> Script | None:
+    """The script of a stored run. One that a caller of a server gave before scripts had rights has none: the
+    role of the caller was not stored."""
+    if not pinned.script:
+        return None
+    before = () if row.started_by else ALL_RIGHTS
+    rights = before if pinned.script_rights is None else pinned.script_rights
+    return script_from(pinned.script).with_rights(rights)
 
 
 async def current_history(store: Store, run_id: str) -> tuple[Pinned, list[Entry]]:
     """What a run is executed with, and the entries that count: since the last retry with changes, which
     contains those before it."""
     pinned, entries = await store.pinned(run_id), await store.entries(run_id)
+    return await asyncio.to_thread(_since_revision, pinned, entries)
+
+
+def _since_revision(pinned: Pinned, entries: list[Entry]) -> tuple[Pinned, list[Entry]]:
     for number, entry in reversed(list(enumerate(entries))):
         if isinstance(entry.fact, Revised):
             kept = [decode_entry(line.encode()) for line in entry.fact.entries]
@@ -340,21 +363,58 @@ async def current_history(store: Store, run_id: str) -> tuple[Pinned, list[Entry
     return pinned, entries
 
 
-async def replay_run(store: Store, run_id: str) -> AsyncIterator[tuple[Fact, list[Event]]]:
-    """All facts of a run, each with the events that it caused."""
+PAGE = 32
+"""Entries that a reader of a run reads at once."""
+
+
+class StoredReplay:
+    """The replay of a stored run, from the last snapshot at or before an event on. Created by
+    `start_replay`."""
+
+    def __init__(self, store: Store, run_id: str, replay: Replay, known: int) -> None:
+        self._store, self._run_id, self._replay = store, run_id, replay
+        self.known = known
+        """How many facts were applied."""
+
+    @property
+    def state(self) -> Run:
+        return self._replay.state
+
+    async def stored(self) -> AsyncGenerator[tuple[Fact, list[Event]]]:
+        """The facts that are there now, each with the events that it caused.
+
+        They may be many, and many may read them at the same time, some of whom stop in the middle for as long
+        as they like (a client that does not read). They are read in pages, so that none of them has the rest
+        of the run in memory, and other tasks run between two pages."""
+        there = (await self._store.row(self._run_id)).facts
+        while self.known < there:
+            page = range(self.known, min(self.known + PAGE, there))
+            found = await self._store.entries_at(self._run_id, page)
+            for pair in self._replay.apply((found[number] for number in page), self.known):
+                yield pair
+            self.known = page.stop
+            # A store in memory answers at once, and would not let others run.
+            await asyncio.sleep(0)
+
+    async def new(self) -> AsyncGenerator[tuple[Fact, list[Event]]]:
+        """The facts that have come since, in one piece: they are few."""
+        entries = await self._store.entries(self._run_id, self.known)
+        for pair in self._replay.apply(entries, self.known):
+            yield pair
+        self.known += len(entries)
+
+
+async def start_replay(store: Store, run_id: str, after: int = 0) -> StoredReplay:
+    """A replay whose state is that of the last snapshot at or before an event."""
     pinned = await store.pinned(run_id)
-    replay = Replay(Run(pinned_plan(pinned)), run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
-    for pair in replay.apply(await store.entries(run_id)):
-        yield pair
+    state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
+    replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
+    return StoredReplay(store, run_id, replay, known)
 
 
 async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Event]:
     """The events of a run with a larger number than `after`, so far."""
     return [event async for event in follow(store, run_id, after=after, live=False)]
-
-
-PAGE = 32
-"""Entries that a reader of events reads at once."""
 
 
 async def follow(
@@ -388,25 +448,15 @@ async def follow_steps(
         new = [event for event in events if event.seq > after]
         return [each for event in new for each in (*transient.take(event.seq), event)]
 
-    pinned = await store.pinned(run_id)
-    state, known = await restore_state(store, run_id, pinned_plan(pinned), after)
-    replay = Replay(state, run_id, lambda fact: pinned_plan(apply_revision(pinned, fact)))
-    # What is there already may be long, and many may read it at the same time, some of whom stop in the
-    # middle for as long as they like (a client that does not read). It is read in pages, so that none of
-    # them has the rest of the run in memory.
-    there = (await store.row(run_id)).facts
-    while known < there:
-        page = range(known, min(known + PAGE, there))
-        found = await store.entries_at(run_id, page)
-        for _, events in replay.apply((found[number] for number in page), known):
+    replay = await start_replay(store, run_id, after)
+    async with aclosing(replay.stored()) as stored:
+        async for _, events in stored:
             yield replay.state.worked, shown(events)
-        known = page.stop
     position = 0
     while True:
-        entries = await store.entries(run_id, known)
-        for _, events in replay.apply(entries, known):
-            yield replay.state.worked, shown(events)
-        known += len(entries)
+        async with aclosing(replay.new()) as new:
+            async for _, events in new:
+                yield replay.state.worked, shown(events)
         if not live or replay.state.over:
             return
         # Position 0 is smaller than any, so the first wait returns at once and the entries are read

@@ -25,6 +25,7 @@ silently lacked facts would be replayed into another state.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.run_journal import unpack
+from roundel.journal.run_journal import MANY_FACTS, unpack
 from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, RunExists, StoreError
 from roundel.kernel.facts import VERSION, Entry
 
@@ -75,7 +76,7 @@ def append(
     location: str,
     chunk: Chunk,
     update: RowUpdate,
-    summary: dict[str, Any] | None,
+    summary: bytes | None,
     progress: bytes | None = None,
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
@@ -88,7 +89,7 @@ def append(
         return  # repeated: the row was updated together with the chunk the first time
     insert_chunk(db, claim.run, first, chunk)
     if summary is not None:
-        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (encode_fields(summary), claim.run))
+        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (summary, claim.run))
 
 
 def encode_fields(fields: dict[str, Any] | None) -> bytes | None:
@@ -158,7 +159,7 @@ def delete_chunks(db: sqlite3.Connection, run: int) -> None:
 
 
 def delete_run(db: sqlite3.Connection, number: int) -> None:
-    clear_run(db, number, "texts", "controls", "kept", "pins")
+    clear_run(db, number, "texts", "controls", "kept", "pins", "takeovers")
     db.execute("DELETE FROM runs WHERE no = ?", (number,))
 
 
@@ -259,6 +260,13 @@ def entries_in(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
     if reached < count:
         raise UnreadableEntry(reached, f"{count - reached} facts are missing")
     return entries
+
+
+async def decode_entries(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
+    """Like `entries_in`, without keeping the event loop from others for long."""
+    if count - after <= MANY_FACTS:
+        return entries_in(rows, after, count)
+    return await asyncio.to_thread(entries_in, rows, after, count)
 
 
 def _unpack_chunk(first: int, length: int, version: int, body: bytes) -> list[Entry]:

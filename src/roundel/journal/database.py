@@ -28,6 +28,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -47,6 +48,11 @@ alone took half as long again."""
 SYNCED_WAL_PAGES = 1000
 """The same where each commit waits for the disk: to make a file longer takes a disk more time than to write
 over it, so a shorter log is quicker."""
+FOLDER_MODE = 0o700
+"""The mode of a folder that is created for a store."""
+ROOM = SYNCED_WAL_PAGES * 4096 + (1 << 20)
+"""How much space is set aside. On a full disk nothing can be deleted: a transaction needs room in the log,
+and a checkpoint, which would empty the log, needs room in the file for what the log contains."""
 Identity = tuple[int, int]
 """The device and the inode of a file."""
 
@@ -103,6 +109,7 @@ class Database:
         self._wal, self._shared_memory = (
             self._file.with_name(f"{self._file.name}-{end}") for end in ("wal", "shm")
         )
+        self._room = self._file.with_name(f"{self._file.name}-room")
         self._sync = sync
         self._busy_seconds = busy_seconds
         self._known: dict[Path, Identity] = {}
@@ -136,6 +143,29 @@ class Database:
         """The size of the file and of its log."""
         return sum(file.stat().st_size for file in (self._file, self._wal) if file.exists())
 
+    # Room for a full disk.
+
+    def set_room_aside(self) -> None:
+        """Makes a file that takes ROOM bytes, unless it is there. StoreError if the disk has no room."""
+        try:
+            with self._room.open("ab") as file:
+                missing = ROOM - os.fstat(file.fileno()).st_size
+                if missing > 0:
+                    file.write(os.urandom(missing))  # some file systems keep no zeros
+        except OSError as error:
+            self._room.unlink(missing_ok=True)
+            raise self.explain(error) from None
+
+    def use_room(self) -> bool:
+        """Deletes that file; whether there was one."""
+        try:
+            self._room.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self.explain(error) from None
+        return True
+
     # Opening.
 
     def open(self) -> sqlite3.Connection:
@@ -143,10 +173,12 @@ class Database:
         and stays as it is, and one that cannot be written is opened for reading."""
         self._known = {}
         if not self.exists():
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            connection = self._create_private()
         elif self._is_store() and not self._is_writable():
             return self._open_read_only()
-        connection = self._connect("mode=rwc")
+        else:
+            connection = self._connect("mode=rwc")
         try:
             self._prepare(connection)
         except BaseException:
@@ -154,6 +186,16 @@ class Database:
             raise
         self._known = {file: _identity(file) for file in (self._file, self._wal) if file.exists()}
         return connection
+
+    def _create_private(self) -> sqlite3.Connection:
+        """A connection to a new file that only its owner may read, since it will contain the texts of runs.
+
+        SQLite creates it with the mode of a temporary file beside it, which is private, so there is no moment
+        in which others could open it, whatever the umask is. It gives the log the mode of the file."""
+        if not has_access(self._file.parent, os.W_OK):
+            return self._connect("mode=rwc")  # fails, with an error that `explain` knows
+        with tempfile.NamedTemporaryFile(prefix=".roundel-", dir=self._file.parent) as private:
+            return self._connect(f"mode=rwc&modeof={quote(private.name)}")
 
     def open_second(self) -> sqlite3.Connection:
         """Another connection to the file that is open; Gone if it is not at its path any more."""

@@ -12,7 +12,7 @@ expect that a key does not exist never both succeed.
 
 *History.* With `keep_history` a version also stays readable, under its number, after it was replaced or
 deleted. The versions of a key whose history is kept are never given twice. Without history, a key that was
-deleted begins at 1 again.
+deleted begins at 1 again. Kept versions can be deleted, all but the newest of a key: its number is needed.
 
 *Expiry.* A document that has expired is as good as deleted from that moment on; `expire` only returns its
 space.
@@ -32,6 +32,9 @@ import msgspec
 from msgspec import Struct
 
 from roundel.journal.store import StoreError
+
+LATER = float("inf")
+"""A time after all others."""
 
 
 class DocumentConflict(StoreError):
@@ -110,6 +113,14 @@ class DocumentStore(Protocol):
     async def forget(self, collection: str, key: str) -> bool:
         """Deletes a document with its history; whether there was any of it."""
 
+    async def forget_versions(self, collection: str, key: str, *, first: int = 1, below: int) -> int:
+        """Deletes the kept versions of a key whose numbers are in a range, except for the newest version of
+        all; returns how many. What they contained cannot be found in the file either."""
+
+    async def trim_versions(self, collection: str, *, keep: int = 1, until: float = LATER) -> int:
+        """Deletes kept versions of all keys that were written before a time; returns how many. The newest
+        ones of each key stay: `keep` of them, at least one."""
+
     async def append(self, collection: str, body: Any, *, author: str = "") -> int:
         """Adds an entry to a log and returns its number."""
 
@@ -119,6 +130,10 @@ class DocumentStore(Protocol):
         """The entries of a log. Without `after`, the newest first, below the number `before` if it is given,
         for people who turn pages. With `after`, the oldest first, above that number, for programs that
         continue."""
+
+    async def trim(self, collection: str, until: float) -> int:
+        """Deletes the entries of a log that were written before a time; returns how many. Their numbers are
+        not given again."""
 
     async def expire(self, now: float) -> int:
         """Removes the documents that have expired at this time; returns how many."""

@@ -25,6 +25,7 @@ from roundel.kernel.codec import CodecError
 
 USE_ANOTHER_STORE = "use another --store"
 RESUME_LATER = "a run that was cut off continues with `roundel resume`"
+START_AGAIN = "the run was not stored; start it again then"
 DAMAGED = f"the file is damaged; `sqlite3 FILE .recover` may save it, or {USE_ANOTHER_STORE}"
 SPARE_DESCRIPTORS = 4
 """One more than SQLite opens for one connection."""
@@ -61,6 +62,10 @@ def explain_error(error: Exception, path: Path, file: Path | None = None) -> Sto
         return StoreFailure(f"{path}: {_path_problem(file) or _os_problem(error)}")
     if isinstance(error, UNDECODABLE):
         return StoreFailure(f"{path}: {error}; {DAMAGED}")
+    if isinstance(error, RuntimeError) and "new thread" in str(error):
+        return StoreFailure(
+            f"{path}: {error}; raise the limit (ulimit -u), or run less at the same time; {RESUME_LATER}"
+        )
     if not isinstance(error, sqlite3.Error):
         return StoreFailure(f"{path}: {type(error).__name__}: {error}")
     text = str(error) or type(error).__name__
@@ -71,6 +76,11 @@ def explain_error(error: Exception, path: Path, file: Path | None = None) -> Sto
         return StoreFailure(f"{path}: {cause}")
     advice = next((advice for words, advice in _ADVICE.items() if words in text), "")
     return StoreFailure(f"{path}: {text}; {advice}" if advice else f"{path}: {text}")
+
+
+def not_stored_error(error: StoreFailure) -> StoreFailure:
+    """The error if a run could not even be stored, so that there is nothing to resume."""
+    return StoreFailure(str(error).replace(RESUME_LATER, START_AGAIN))
 
 
 def not_a_file_error(path: Path, mode: int) -> StoreFailure:

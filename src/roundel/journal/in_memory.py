@@ -28,16 +28,29 @@ from roundel.journal.chunk_rows import (
     UPDATE_EVERY,
     ChunkRow,
     UnreadableEntry,
+    decode_entries,
     decoding_entries,
     encode_fields,
     entries_among,
-    entries_in,
     gap_error,
     lost_claim_error,
     no_run_error,
     run_exists_error,
 )
 from roundel.journal.in_memory_documents import InMemoryDocumentStore
+from roundel.journal.run_rows import excerpt_of
+from roundel.journal.spending import (
+    NOTHING,
+    OVER,
+    Amounts,
+    Drawn,
+    RunsAtOnce,
+    SharedBudget,
+    Shortage,
+    Spent,
+    TooManyRuns,
+    find_shortage,
+)
 from roundel.journal.store import (
     Appended,
     Busy,
@@ -108,6 +121,10 @@ class InMemoryStore:
         self._appended: dict[int, Appended] = {}
         self._requests: dict[int, _StoredRequest] = {}
         self._request_number = 0
+        self._reserved: dict[tuple[int, str], tuple[str, Sequence[str], Amounts]] = {}
+        """By run and address: the day, the scopes and the amounts."""
+        self._spent: dict[tuple[str, str], Amounts] = {}
+        """By scope and day."""
         self._signal = AppendSignal()
         self._memory = ProcessMemoryStore()
         self._documents = InMemoryDocumentStore(clock)
@@ -133,6 +150,12 @@ class InMemoryStore:
     async def compact(self) -> None:
         """Nothing to do: the memory of deleted runs is free already."""
 
+    async def set_room_aside(self) -> None:
+        """Nothing to do: there is no disk."""
+
+    async def use_room(self) -> bool:
+        return False
+
     async def close(self) -> None:
         """Releases all claims. The runs stay, as long as there is a reference to the store."""
         self._signal.close(f"{self.location}: the store was closed while an append was waiting")
@@ -142,16 +165,19 @@ class InMemoryStore:
 
     # Writing runs.
 
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+    async def create(self, run: NewRun, *chunks: Chunk, room: Sequence[RunsAtOnce] = ()) -> Claim:
         """Nothing is awaited between the creation and the return, so no cancellation can lose the
         claim."""
         with self._lock:
             if run.id in self._runs:
                 raise run_exists_error(run.id)
+            for limit in room:
+                if self._running(limit) >= limit.most:
+                    raise TooManyRuns(limit)
             self._numbers += 1
             made = self._runs[run.id] = _StoredRun(self._numbers, run, run.created)
             made.progress, made.shown = encode_fields(run.progress), self._now()
-            if chunk is not None:
+            for chunk in chunks:
                 self._add(made, chunk)
             return Claim(run.id, made.number, 1, made.facts, made.facts)
 
@@ -181,6 +207,7 @@ class InMemoryStore:
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,
+        spent: Sequence[Spent] = (),
     ) -> None:
         """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
         disk."""
@@ -199,6 +226,10 @@ class InMemoryStore:
             run.status, run.updated = status, now
             if summary is not None:
                 run.summary = encode_fields(summary)
+            for one in spent:
+                self._book(run.number, one.address, one.amounts)
+            if status in OVER:
+                self._book_rest(run.number)
 
     def _add(self, run: _StoredRun, chunk: Chunk) -> None:
         """Appends a chunk at the next position. Called with the lock, so positions rise in the order of
@@ -232,6 +263,12 @@ class InMemoryStore:
         with self._lock:
             return [claim for claim in claims if not self._holds(claim)]
 
+    async def crashes(self, run_id: str) -> int:
+        """No owner dies without this store."""
+        with self._lock:
+            self._run(run_id)
+            return 0
+
     async def release(self, claim: Claim) -> None:
         with self._lock:
             if self._holds(claim):
@@ -242,6 +279,63 @@ class InMemoryStore:
             run = self._claimed(claim)
             run.snapshots[snapshot.seq] = snapshot
             run.texts = {**texts, **run.texts}  # a digest has one text, so the first one stays
+
+    # Budgets that runs share.
+
+    async def reserve(
+        self, claim: Claim, address: str, wanted: Amounts, budgets: Sequence[SharedBudget], day: str
+    ) -> Shortage | None:
+        with self._lock:
+            self._claimed(claim)
+            self._reserved.pop((claim.run, address), None)
+            for budget in budgets:
+                shortage = find_shortage(budget, self._drawn(budget), wanted)
+                if shortage is not None:
+                    return shortage
+            scopes = [budget.scope for budget in budgets]
+            self._reserved[claim.run, address] = (day, scopes, wanted)
+            return None
+
+    async def drawn(self, budgets: Sequence[SharedBudget]) -> list[Drawn]:
+        with self._lock:
+            return [self._drawn(budget) for budget in budgets]
+
+    async def spenders(self) -> list[str]:
+        with self._lock:
+            reserved = {scope for _, scopes, _ in self._reserved.values() for scope in scopes}
+            return sorted(reserved | {scope for scope, _ in self._spent})
+
+    async def runs_at_once(self, limits: Sequence[RunsAtOnce]) -> list[int]:
+        with self._lock:
+            return [self._running(limit) for limit in limits]
+
+    def _running(self, limit: RunsAtOnce) -> int:
+        return sum(
+            run.status == "running" and getattr(run.new, limit.of) == limit.name
+            for run in self._runs.values()
+        )
+
+    def _drawn(self, budget: SharedBudget) -> Drawn:
+        used, reserved = NOTHING, NOTHING
+        for (scope, day), amounts in self._spent.items():
+            if scope == budget.scope and day.startswith(budget.period):
+                used += amounts
+        for day, scopes, amounts in self._reserved.values():
+            if budget.scope in scopes and day.startswith(budget.period):
+                reserved += amounts
+        return Drawn(used, reserved)
+
+    def _book(self, run: int, address: str, amounts: Amounts | None) -> None:
+        found = self._reserved.pop((run, address), None)
+        if found is not None:
+            day, scopes, reserved = found
+            for scope in scopes:
+                self._spent[scope, day] = self._spent.get((scope, day), NOTHING) + (amounts or reserved)
+
+    def _book_rest(self, run: int) -> None:
+        for number, address in list(self._reserved):
+            if number == run:
+                self._book(run, address, None)
 
     # Reading runs.
 
@@ -268,7 +362,7 @@ class InMemoryStore:
             count = run.facts
         # Decoded outside of the lock, like below: chunks never change, and decoding takes the longest.
         with decoding_entries(self.location, run_id):
-            return entries_in(rows, after, count)
+            return await decode_entries(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
         with self._lock:
@@ -281,9 +375,9 @@ class InMemoryStore:
                 raise UnreadableEntry(min(numbers), "it is missing")
             return entries_among(wanted, numbers)
 
-    async def row(self, run_id: str) -> RunRow:
+    async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
         with self._lock:
-            return _row(self._run(run_id))
+            return _row(self._run(run_id), excerpt)
 
     async def rows(
         self,
@@ -296,6 +390,7 @@ class InMemoryStore:
         text: str = "",
         before: int = 0,
         since: float = 0,
+        excerpt: bool = False,
     ) -> list[RunRow]:
         wanted = text.translate(_ASCII_LOWER)
 
@@ -315,7 +410,8 @@ class InMemoryStore:
             count = len(self._runs)
             newest = filter(fits, reversed(self._runs.values()))
             return [
-                _row(run) for run in islice(newest, count if limit is None else min(max(limit, 0), count))
+                _row(run, excerpt)
+                for run in islice(newest, count if limit is None else min(max(limit, 0), count))
             ]
 
     async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
@@ -341,6 +437,7 @@ class InMemoryStore:
         """`facts` stays: a row shows how many there were."""
         with self._lock:
             run = self._run(run_id)
+            self._book_rest(run.number)
             run.kept, run.pruned = list(map(encode_event, events)), policy
             run.snapshots, run.texts = {}, {}
             self._clear(run)
@@ -354,7 +451,9 @@ class InMemoryStore:
 
     async def delete(self, run_id: str) -> None:
         with self._lock:
-            self._clear(self._run(run_id))
+            run = self._run(run_id)
+            self._book_rest(run.number)
+            self._clear(run)
             del self._runs[run_id]
 
     def _clear(self, run: _StoredRun) -> None:
@@ -425,10 +524,12 @@ class InMemoryStore:
         return run
 
 
-def _row(run: _StoredRun) -> RunRow:
+def _row(run: _StoredRun, excerpt: bool = False) -> RunRow:
     """The row as SqliteStore would have it. The summary is decoded anew, so that no caller shares it."""
     new = run.new
     summary = msgspec.json.decode(run.summary) if run.summary is not None else None
+    if excerpt:
+        summary = excerpt_of(summary)
     progress = msgspec.json.decode(run.progress) if run.progress is not None else None
     owner = f"process {os.getpid()}" if run.owned else ""
     origin = (new.parent, new.forked_at)

@@ -7,12 +7,14 @@ Every method does its work under one lock and without awaiting anything, so each
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from roundel.journal.documents import (
+    LATER,
     Document,
     DocumentConflict,
     Documents,
@@ -37,6 +39,7 @@ class InMemoryDocumentStore:
         """The versions whose history is kept, by their numbers."""
         self._logs: list[tuple[str, LogEntry]] = []
         """All logs, with their collections, in the order of their numbers."""
+        self._last_number = 0
 
     async def get(self, collection: str, key: str) -> Document | None:
         check_names(collection, key)
@@ -104,6 +107,29 @@ class InMemoryDocumentStore:
             self._current.pop((collection, key), None)
             return self._kept.pop((collection, key), None) is not None or current is not None
 
+    async def forget_versions(self, collection: str, key: str, *, first: int = 1, below: int) -> int:
+        check_names(collection, key)
+        with self._lock:
+            kept = self._kept.get((collection, key), {})
+            current = self._find(collection, key)
+            newest = max((*kept, current.version if current is not None else 0))
+            gone = [version for version in kept if first <= version < below and version != newest]
+            for version in gone:
+                del kept[version]
+            return len(gone)
+
+    async def trim_versions(self, collection: str, *, keep: int = 1, until: float = LATER) -> int:
+        check_names(collection)
+        trimmed = 0
+        with self._lock:
+            for place in [place for place in self._kept if place[0] == collection]:
+                kept = self._kept[place]
+                for version in sorted(kept, reverse=True)[max(keep, 1) :]:
+                    if kept[version].updated < until:
+                        del kept[version]
+                        trimmed += 1
+        return trimmed
+
     def _find(self, collection: str, key: str) -> Document | None:
         """The current document, unless it has expired. Called with the lock, like the one below."""
         found = self._current.get((collection, key))
@@ -125,9 +151,9 @@ class InMemoryDocumentStore:
         check_names(collection, author)
         encoded = encode_body(collection, body)
         with self._lock:
-            number = len(self._logs) + 1
-            self._logs.append((collection, LogEntry(number, encoded, self._now(), author)))
-            return number
+            self._last_number += 1
+            self._logs.append((collection, LogEntry(self._last_number, encoded, self._now(), author)))
+            return self._last_number
 
     async def entries(
         self, collection: str, *, before: int = 0, after: int = 0, limit: int = 100
@@ -135,13 +161,23 @@ class InMemoryDocumentStore:
         check_names(collection)
         after = max(after, 0)
         with self._lock:
+            begin = bisect_right(self._logs, after, key=lambda log: log[1].number)
             found = [
                 entry
-                for owner, entry in self._logs[after:]  # numbers count from 1, without gaps
+                for owner, entry in self._logs[begin:]
                 if owner == collection and (not before or entry.number < before)
             ]
         chosen = (found if after else found[::-1])[: max(limit, 0)]
         return [msgspec.structs.replace(entry, body=msgspec.json.decode(entry.body)) for entry in chosen]
+
+    async def trim(self, collection: str, until: float) -> int:
+        check_names(collection)
+        with self._lock:
+            before = len(self._logs)
+            self._logs = [
+                (owner, entry) for owner, entry in self._logs if owner != collection or entry.time >= until
+            ]
+            return before - len(self._logs)
 
     async def expire(self, now: float) -> int:
         with self._lock:

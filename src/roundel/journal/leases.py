@@ -74,7 +74,17 @@ from roundel.journal.chunk_rows import (
     no_run_error,
     run_exists_error,
 )
+from roundel.journal.schema import has_table
+from roundel.journal.spending import RunsAtOnce
+from roundel.journal.sqlite_spending import check_room
 from roundel.journal.store import Busy, Chunk, Claim, NewRun, StoreError
+from roundel.journal.takeovers import (
+    TakeoverRow,
+    count_takeovers,
+    set_takeovers,
+    takeover_row,
+    update_takeovers,
+)
 from roundel.journal.waiting import run_shielded
 from roundel.journal.writer import Job, Timer, Writer
 
@@ -248,6 +258,11 @@ class Leases:
             return False
         return not has_ended(lease.process, self._process, self._processes)
 
+    def was_abandoned(self, lease: OwnerLease | None) -> bool:
+        """Whether the owner of a lease that is not valid has gone without ending it. If it is that of this
+        object, the process was only suspended."""
+        return lease is not None and lease.owner != self.owner and lease.owner not in _closed_owners
+
     def shorten(self, db: sqlite3.Connection, lease: OwnerLease) -> None:
         """Shortens a lease that extends further than its own length, since a clock was set back."""
         longest = self._now() + lease.seconds
@@ -293,13 +308,14 @@ class Claims:
             done=self._forget_released,
         )
 
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+    async def create(self, run: NewRun, *chunks: Chunk, room: Sequence[RunsAtOnce] = ()) -> Claim:
         # Filled by the job, in the thread, so that `undo` knows what there is to undo.
         made: list[Claim] = []
-        count = chunk.count if chunk is not None else 0
+        count = sum(chunk.count for chunk in chunks)
         pinned = _compress(msgspec.json.encode(run.pinned))
 
         def job(db: sqlite3.Connection) -> Claim:
+            check_room(db, room)
             # In the same transaction as the run: from its first moment, the run has an owner with a
             # lease.
             self._leases.renew(db)
@@ -313,8 +329,10 @@ class Claims:
                 raise run_exists_error(run.id) from None
             assert number is not None
             db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
-            if chunk is not None:
-                insert_chunk(db, number, 0, chunk)
+            first = 0
+            for chunk in chunks:
+                insert_chunk(db, number, first, chunk)
+                first += chunk.count
             made.append(Claim(run.id, number, 1, count, count))
             # The last one: the writer may repeat a batch, and another process may have taken the number
             # of the first attempt in between.
@@ -332,18 +350,18 @@ class Claims:
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         taken: list[Claim] = []
-        before: list[int] = []
-        """The owner that the run had."""
+        before: list[tuple[int, TakeoverRow | None]] = []
+        """The owner that the run had, and its take-overs."""
 
         def job(db: sqlite3.Connection) -> Claim | Busy:
             query = (
-                f"SELECT no, fence, {FACTS}, pruned, coalesce(({_LAST_SNAPSHOT}), 0), {LEASE_COLUMNS} "
-                f"FROM runs {JOIN_LEASE} WHERE id = ?"
+                f"SELECT no, fence, status, {FACTS}, pruned, coalesce(({_LAST_SNAPSHOT}), 0), "
+                f"{LEASE_COLUMNS} FROM runs {JOIN_LEASE} WHERE id = ?"
             )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
                 raise no_run_error(run_id)
-            number, fence, facts, pruned, frozen, *lease = found
+            number, fence, status, facts, pruned, frozen, *lease = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot be resumed")
             owner = self._owner(number, fence, lease)
@@ -351,19 +369,27 @@ class Claims:
                 self._leases.shorten(db, owner)
                 # Returned and not raised: an exception would roll back the line above.
                 return Busy(f"another process owns run {run_id} ({self._leases.describe(owner)})")
+            died = (
+                owner is None
+                and status == "running"
+                and (number, fence) not in self._unreleased
+                and self._leases.was_abandoned(lease_of(lease))
+            )
             self._leases.renew(db)
             changed = (fence + 1, self._leases.owner, number)
             db.execute("UPDATE runs SET fence = ?, owner = ? WHERE no = ?", changed)
-            before.append(lease[0])
-            taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen))
+            before.append((lease[0], takeover_row(db, number)))
+            crashes = update_takeovers(db, number, facts, died=died)
+            taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen, crashes))
             return taken[-1]  # see create
 
         def undo(db: sqlite3.Connection) -> None:
             # Restores the old fence, so that a live owner from which the run was taken can continue.
             # Nobody has received a claim with the new fence, so that number can be given again.
             query = "UPDATE runs SET fence = fence - 1, owner = ? WHERE no = ? AND fence = ?"
-            for claim, owner in zip(taken, before, strict=True):
-                db.execute(query, (owner, claim.run, claim.fence))
+            for claim, (owner, takeovers) in zip(taken, before, strict=True):
+                if db.execute(query, (owner, claim.run, claim.fence)).rowcount:
+                    set_takeovers(db, claim.run, takeovers)
 
         return await self._register_claim(job, RowUpdate(), undo, taken)
 
@@ -416,6 +442,16 @@ class Claims:
             return [
                 claim for claim in claims if db.execute(query, (claim.run, claim.fence)).fetchone() is None
             ]
+
+        return await self._writer.read(job)
+
+    async def crashes(self, run_id: str) -> int:
+        def job(db: sqlite3.Connection) -> int:
+            found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if found is None:
+                raise no_run_error(run_id)
+            # A store that is only read may be older than the table.
+            return count_takeovers(db, found[0]) if has_table(db, "takeovers") else 0
 
         return await self._writer.read(job)
 

@@ -32,6 +32,7 @@ stored once per run, by digest.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from typing import Any
 
 import msgspec
 
+from roundel.journal.spending import Spent
 from roundel.journal.store import Chunk, Claim, Snapshot, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
@@ -124,6 +126,8 @@ SNAPSHOT_SHARE = 12
 """How much larger than its snapshots the journal stays, roughly."""
 FACT_SIZE = 64
 """Facts of pure nodes are packed to a few bytes each, and take as long to replay as others."""
+MANY_FACTS = 1_000
+"""What is done with more facts at once is done in a thread: each thousand takes some ten milliseconds."""
 NEVER = 1 << 60
 """The size of a snapshot that is never followed by another."""
 
@@ -186,7 +190,11 @@ class Snapshotter:
         if all(digest in self._sources for digest in digests):
             return self._sources
         entries = await self._store.entries(run_id, self._searched_facts)
-        new = _find_texts(entries[: facts - self._searched_facts], self._searched_facts)
+        written = entries[: facts - self._searched_facts]
+        if len(written) > MANY_FACTS:  # the fork of a long run
+            new = await asyncio.to_thread(_find_texts, written, self._searched_facts)
+        else:
+            new = _find_texts(written, self._searched_facts)
         self._searched_facts = facts
         return new | self._sources
 
@@ -341,6 +349,8 @@ class RunJournal:
         """The encoded facts that are not written yet."""
         self._status = ""
         """The status as it was last written."""
+        self.spent: list[Spent] = []
+        """What calls have used that had reserved something; booked with the next commit."""
         self._snapshots = Snapshotter(store, claim)
 
     def add(self, fact: Fact, secrets: SecretMasker | None = None) -> Fact:
@@ -391,7 +401,10 @@ class RunJournal:
         # the store accepts nothing behind the gap either.
         first, status = self._first, run.status
         self._first += chunk.count
-        await self.store.append(self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run))
+        spent, self.spent = self.spent, []
+        await self.store.append(
+            self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run), spent
+        )
         self._status = status
         self._snapshots.count(chunk)
         # Not while there are new facts: the state must not be ahead of the facts that were written.

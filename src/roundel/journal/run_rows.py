@@ -7,16 +7,18 @@ another page, as it would with offsets.
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from roundel.journal.chunk_rows import FACTS, no_run_error
+from roundel.journal.chunk_rows import FACTS, encode_fields, no_run_error
 from roundel.journal.faults import decoding_from
 from roundel.journal.leases import JOIN_LEASE, LEASE_COLUMNS, Claims
-from roundel.journal.store import RunRow, RunTotals
+from roundel.journal.store import EXCERPT, RunRow, RunTotals
 
 COLUMNS = (
     "id",
@@ -33,7 +35,45 @@ COLUMNS = (
     "group_id",
     "started_by",
 )
+_SUMMARY = 3 + COLUMNS.index("summary")
+"""The position of the summary in the values of SELECT_ROW."""
 SELECT_ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
+SMALL_SUMMARY = 8_000
+"""Bytes up to which a summary is read as it is, also for an excerpt."""
+_MARK = b'"excerpt":'
+"""Where the progress of a run contains it. Only as the name of a field: a quote in a text is escaped."""
+_EXCERPT = (
+    f"CASE WHEN length(summary) <= {SMALL_SUMMARY} OR coalesce(instr(progress, X'{_MARK.hex()}'), 0) = 0 "
+    "THEN summary END"
+)
+LONG_SUMMARY = 100_000
+"""Bytes from which on a summary is decoded in a thread."""
+
+
+def select_row(excerpt: bool) -> str:
+    """The query for rows. For an excerpt, long summaries are left out that have one beside them."""
+    return SELECT_ROW.replace(" summary,", f" {_EXCERPT},", 1) if excerpt else SELECT_ROW
+
+
+def with_excerpt(
+    progress: dict[str, Any] | None, summary: dict[str, Any] | None, encoded: bytes | None
+) -> dict[str, Any] | None:
+    """What is stored as the progress of a run: also an excerpt of its summary, if that is long."""
+    if progress is None or encoded is None or len(encoded) <= SMALL_SUMMARY:
+        return progress
+    return {**progress, "excerpt": excerpt_of(summary)}
+
+
+def excerpt_of(summary: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The excerpt of a summary, as `Store.rows` describes it."""
+    if summary is None:
+        return None
+    found = {name: value for name, value in summary.items() if name not in ("data", "warnings")}
+    found.setdefault("output_length", len(found.get("output") or ""))
+    for name in ("output", "error"):
+        if isinstance(found.get(name), str):
+            found[name] = found[name][:EXCERPT]
+    return found
 
 
 # A cast, because SQLite takes a blob for its own binary form of JSON. What is no JSON costs nothing: a total
@@ -107,12 +147,14 @@ class RunRows(Claims):
 
     path: Path
 
-    async def row(self, run_id: str) -> RunRow:
-        query = f"{SELECT_ROW} WHERE id = ?"
+    async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
+        query = f"{select_row(excerpt)} WHERE id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
             raise no_run_error(run_id)
-        return self._row(found)
+        if len(found[_SUMMARY] or b"") > LONG_SUMMARY:
+            return await asyncio.to_thread(self._row, found, excerpt)
+        return self._row(found, excerpt)
 
     async def rows(
         self,
@@ -125,6 +167,7 @@ class RunRows(Claims):
         text: str = "",
         before: int = 0,
         since: float = 0,
+        excerpt: bool = False,
     ) -> list[RunRow]:
         filters = RowFilters()
         filters.add_any("status", (status,) if status else None)
@@ -134,10 +177,14 @@ class RunRows(Claims):
         filters.add_text(("id", "name", "input"), text)
         filters.add_before("no", before)
         filters.add_since("created", since)
-        query = f"{SELECT_ROW} {filters.where} ORDER BY no DESC LIMIT ?"
+        query = f"{select_row(excerpt)} {filters.where} ORDER BY no DESC LIMIT ?"
         values = (*filters.values, -1 if limit is None else _integer(max(limit, 0)))
-        found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        return [self._row(values) for values in found]
+
+        def job(db: sqlite3.Connection) -> list[Sequence[Any]]:
+            # One by one: only one complete summary of an older version is in memory.
+            return [_shortened(found, excerpt) for found in db.execute(query, values)]
+
+        return [self._row(found, excerpt) for found in await self._writer.read(job)]
 
     async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
         filters = RowFilters()
@@ -161,7 +208,7 @@ class RunRows(Claims):
             found for (found,) in await self._writer.read(lambda db: db.execute(query, values).fetchall())
         ]
 
-    def _row(self, values: Sequence[Any]) -> RunRow:
+    def _row(self, values: Sequence[Any], excerpt: bool) -> RunRow:
         """A row from the values of SELECT_ROW. Whether the run is owned depends on the time and on
         processes, so it is decided here, with each look."""
         number, fence, facts, *plain = values[: len(COLUMNS) + 3]
@@ -170,6 +217,22 @@ class RunRows(Claims):
         with decoding_from(self.path, f"run {found['id']}"):
             for name in ("summary", "progress"):
                 found[name] = msgspec.json.decode(found[name]) if found[name] else None
+        stored = found["progress"].pop("excerpt", None) if found["progress"] else None
+        if excerpt:
+            found["summary"] = stored if found["summary"] is None else excerpt_of(found["summary"])
         group = found.pop("group_id")
         described = self._leases.describe(owner) if owner else ""
         return RunRow(facts=facts, owner=described, group=group, number=number, **found)
+
+
+def _shortened(values: Sequence[Any], excerpt: bool) -> Sequence[Any]:
+    """The values of a row, without the rest of a long summary that has no excerpt beside it: a version that
+    stored none wrote it, or a run that was retried since."""
+    body = values[_SUMMARY]
+    if not excerpt or body is None or len(body) <= SMALL_SUMMARY:
+        return values
+    try:
+        short = encode_fields(excerpt_of(msgspec.json.decode(body)))
+    except msgspec.DecodeError:  # reported where it is read
+        return values
+    return (*values[:_SUMMARY], short, *values[_SUMMARY + 1 :])

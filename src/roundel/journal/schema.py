@@ -2,6 +2,10 @@
 
 There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
 on, a new format comes with a step that makes it from the one before.
+
+Tables that were added since FORMAT was last raised are in ADDED_TABLES. A file that lacks one gets it when it
+is opened for writing, and keeps its format: a version of Roundel that does not know the table ignores it. A
+store that is only read may lack these tables, so code that reads them has to allow for that (`has_table`).
 """
 
 from __future__ import annotations
@@ -131,6 +135,33 @@ CREATE TABLE document_logs (
 );
 CREATE INDEX document_logs_of ON document_logs (collection);
 """
+ADDED_TABLES: dict[str, str] = {
+    # What groups and tokens have spent, and what calls in flight have reserved (sqlite_spending.py).
+    "spending": """
+CREATE TABLE spending (
+    scope TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_usd INTEGER NOT NULL,
+    PRIMARY KEY (scope, day)
+) WITHOUT ROWID""",
+    "reservations": """
+CREATE TABLE reservations (
+    scope TEXT NOT NULL,
+    day TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    model_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost_usd INTEGER NOT NULL,
+    PRIMARY KEY (scope, day, run, address)
+) WITHOUT ROWID""",
+    # How often in a row a run was taken over from a process that had died (takeovers.py).
+    "takeovers": """CREATE TABLE takeovers (
+        run INTEGER PRIMARY KEY, facts INTEGER NOT NULL, count INTEGER NOT NULL)""",
+}
+"""The statements that create the tables that files of the current format may lack, by table."""
 
 
 def check_format(version: int, location: str) -> None:
@@ -154,10 +185,10 @@ def read_format(connection: sqlite3.Connection) -> int:
 
 
 def create_tables(connection: sqlite3.Connection, location: str) -> None:
-    """Creates the tables of a new file, all or none; nothing if they are there. StoreError if the file has
-    another format."""
+    """Creates the tables of a new file, and those that an existing one lacks, all or none; nothing if all
+    are there. StoreError if the file has another format."""
     check_format(read_format(connection), location)
-    if read_format(connection) == FORMAT:
+    if read_format(connection) == FORMAT and not _missing_tables(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     # The version is part of the transaction: a process that is killed here leaves an empty file, not
@@ -168,8 +199,20 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
                 if statement.strip():
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
+        for table in _missing_tables(connection):
+            connection.execute(ADDED_TABLES[table])
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk, for example, has ended it already
             connection.execute("ROLLBACK")
         raise
+
+
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a store has a table of ADDED_TABLES."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    return found.fetchone() is not None
+
+
+def _missing_tables(connection: sqlite3.Connection) -> list[str]:
+    return [table for table in ADDED_TABLES if not has_table(connection, table)]

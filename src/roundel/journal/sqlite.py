@@ -27,6 +27,7 @@ exception.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
@@ -49,11 +50,11 @@ from roundel.journal.chunk_rows import (
     chunks_after,
     chunks_with,
     clear_run,
+    decode_entries,
     decoding_entries,
     delete_run,
     encode_fields,
     entries_among,
-    entries_in,
     explain_append_refusal,
     lost_claim_error,
     newest_position,
@@ -67,9 +68,11 @@ from roundel.journal.leases import (
     Processes,
     SystemProcesses,
 )
-from roundel.journal.run_rows import RunRows
+from roundel.journal.run_rows import RunRows, with_excerpt
+from roundel.journal.spending import OVER, Spent
 from roundel.journal.sqlite_documents import SqliteDocumentStore
 from roundel.journal.sqlite_memory import SqliteMemoryStore
+from roundel.journal.sqlite_spending import SpendingRows, book, book_rest
 from roundel.journal.store import (
     Appended,
     Chunk,
@@ -157,7 +160,7 @@ SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WH
 """Checks the fence in the same statement, and changes no row if it is old."""
 
 
-class SqliteStore(RunRows, ControlRequests):
+class SqliteStore(RunRows, ControlRequests, SpendingRows):
     """Runs in one SQLite file. Created by `open_store` (registry.py), or by programs directly.
 
     `sync`: after `full`, a commit survives a power cut; after `normal`, a killed process; after `off`,
@@ -196,6 +199,10 @@ class SqliteStore(RunRows, ControlRequests):
     def workspaces(self) -> Path:
         return self._database.folder / "work"  # cached: resolving links takes time
 
+    @property
+    def waiting_writes(self) -> int:
+        return self._writer.waiting
+
     def memory(self) -> SqliteMemoryStore:
         return SqliteMemoryStore(self._writer)
 
@@ -221,6 +228,7 @@ class SqliteStore(RunRows, ControlRequests):
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,
+        spent: Sequence[Spent] = (),
     ) -> None:
         # Nearly every append is one row, with one statement, which may be written inline. The row of the
         # run is left out of it, since it would be a second page in each commit; its status is the same,
@@ -230,6 +238,7 @@ class SqliteStore(RunRows, ControlRequests):
         if (
             last is not None
             and summary is None
+            and not spent
             and chunk.count
             and status == last.status
             and last.time <= now < last.time + UPDATE_EVERY
@@ -242,10 +251,16 @@ class SqliteStore(RunRows, ControlRequests):
         update = RowUpdate(status, now)
         if last is not None:
             self._claims[claim.run, claim.fence] = update
-        shown = encode_fields(progress()) if progress is not None else None
-        await self._writer.write(
-            lambda db: append(db, claim, first, self.location, chunk, update, summary, shown)
-        )
+        ended = encode_fields(summary)
+        shown = encode_fields(with_excerpt(progress(), summary, ended)) if progress is not None else None
+
+        def job(db: sqlite3.Connection) -> None:
+            append(db, claim, first, self.location, chunk, update, ended, shown)
+            book(db, claim.run, spent)
+            if status in OVER:
+                book_rest(db, claim.run)
+
+        await self._writer.write(job)
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
         """For the writer: why APPEND changed no row."""
@@ -295,8 +310,9 @@ class SqliteStore(RunRows, ControlRequests):
             "SELECT s.facts, s.place & 4294967295, s.body FROM runs r JOIN snapshots s "
             "ON s.place BETWEEN r.no << 32 AND (r.no << 32) + ? WHERE r.id = ? ORDER BY s.place DESC LIMIT 1"
         )
-        # A place is the run's number and, in the lower 32 bits, the number of the last event.
-        values = (4294967295 if seq is None else seq, run_id)
+        # A place is the run's number and, in the lower 32 bits, the number of the last event. A larger number
+        # would be a place of another run.
+        values = (4294967295 if seq is None else min(seq, 4294967295), run_id)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchone())
         return Snapshot(*found) if found is not None else None
 
@@ -321,10 +337,10 @@ class SqliteStore(RunRows, ControlRequests):
         return [entry.fact for entry in await self.entries(run_id, after)]
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
-        # Decoded here and not in the job: a long run takes a while, and the thread writes for all runs.
+        # Not decoded in the job: a long run takes a while, and the thread writes for all runs.
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
         with decoding_entries(self.location, run_id):
-            return entries_in(rows, after, count)
+            return await decode_entries(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
         with decoding_entries(self.location, run_id):
@@ -337,25 +353,29 @@ class SqliteStore(RunRows, ControlRequests):
         if found is None:
             return None
         version, body = found
+        # In threads, here and in `prune`: what is left of a long run may be long.
         with decoding_from(self.path, f"what is left of run {run_id}"):
-            return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
+            return await asyncio.to_thread(_unpack_events, body, version)
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
-        body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
+        body = await asyncio.to_thread(_pack_events, events)
 
         def job(db: sqlite3.Connection) -> None:
             # One transaction: a crash leaves the whole run or the pruned one. How many facts there were
             # is written to the row before the chunks, from which it follows, are deleted.
             number = _run_number(db, run_id)
+            book_rest(db, number)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
-            clear_run(db, number, "texts", "controls")
+            clear_run(db, number, "texts", "controls", "takeovers")
 
         await self._writer.write(job)
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
-            delete_run(db, _run_number(db, run_id))
+            number = _run_number(db, run_id)
+            book_rest(db, number)
+            delete_run(db, number)
 
         await self._writer.write(job)
 
@@ -365,6 +385,16 @@ class SqliteStore(RunRows, ControlRequests):
             db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
         await self._writer.read(job)  # as a read: a checkpoint is not possible inside of a transaction
+
+    async def set_room_aside(self) -> None:
+        await asyncio.to_thread(self._database.set_room_aside)
+
+    async def use_room(self) -> bool:
+        if not await asyncio.to_thread(self._database.use_room):
+            return False
+        # The log may have no room to grow, and now becomes empty.
+        await self._writer.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
+        return True
 
     async def pinned(self, run_id: str) -> Pinned:
         query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"
@@ -380,6 +410,14 @@ class SqliteStore(RunRows, ControlRequests):
         self._signal.close(f"{self.path}: the store was closed while an append was waiting")
         await self.release_all()
         await self._writer.close()
+
+
+def _pack_events(events: Sequence[Event]) -> bytes:
+    return zlib.compress(b"\n".join(map(encode_event, events)), 6)
+
+
+def _unpack_events(body: bytes, version: int) -> list[Event]:
+    return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
 
 def _check_claim(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:

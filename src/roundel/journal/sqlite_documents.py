@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from roundel.journal.documents import (
+    LATER,
     Document,
     DocumentConflict,
     Documents,
@@ -31,6 +32,7 @@ from roundel.journal.writer import Writer
 CURRENT = "collection = ? AND key = ? AND (expires IS NULL OR expires > ?)"
 VERSION = "key, version, body, updated, author"
 DOCUMENT = f"{VERSION}, expires"
+SECURE_DELETE_FAST = 2
 LARGEST = (1 << 63) - 1
 """The largest integer of SQLite, for numbers without an upper bound."""
 
@@ -119,10 +121,32 @@ class SqliteDocumentStore:
         def job(db: sqlite3.Connection) -> bool:
             found = _check_version(db, collection, key, now, None)
             query = "DELETE FROM {} WHERE collection = ? AND key = ?"
-            db.execute(query.format("documents"), (collection, key))
-            return bool(db.execute(query.format("document_versions"), (collection, key)).rowcount or found)
+            _delete_for_good(db, query.format("documents"), (collection, key))
+            return bool(_delete_for_good(db, query.format("document_versions"), (collection, key)) or found)
 
         return await self._writer.write_separately(job)
+
+    async def forget_versions(self, collection: str, key: str, *, first: int = 1, below: int) -> int:
+        check_names(collection, key)
+        query = (
+            "DELETE FROM document_versions WHERE collection = ?1 AND key = ?2 AND version >= ?3 "
+            "AND version < ?4 AND version < (SELECT max(version) FROM ("
+            "SELECT version FROM document_versions WHERE collection = ?1 AND key = ?2 UNION ALL "
+            "SELECT version FROM documents WHERE collection = ?1 AND key = ?2 "
+            "AND (expires IS NULL OR expires > ?5)))"
+        )
+        values = (collection, key, _bounded(first), _bounded(below), self._now())
+        return await self._writer.write_separately(lambda db: _delete_for_good(db, query, values))
+
+    async def trim_versions(self, collection: str, *, keep: int = 1, until: float = LATER) -> int:
+        check_names(collection)
+        query = (
+            "DELETE FROM document_versions WHERE rowid IN (SELECT rowid FROM (SELECT rowid, updated, "
+            "row_number() OVER (PARTITION BY key ORDER BY version DESC) AS place FROM document_versions "
+            "WHERE collection = ?) WHERE place > ? AND updated < ?)"
+        )
+        values = (collection, _bounded(max(keep, 1)), until)
+        return await self._writer.write_separately(lambda db: _delete_for_good(db, query, values))
 
     async def _documents(self, query: str, values: Sequence[Any]) -> Documents:
         # Decoded in the job, where the writer explains an error as damage of the store.
@@ -160,6 +184,12 @@ class SqliteDocumentStore:
             ]
         )
 
+    async def trim(self, collection: str, until: float) -> int:
+        check_names(collection)
+        query = "DELETE FROM document_logs WHERE collection = ? AND time < ?"
+        values = (collection, until)
+        return await self._writer.write_separately(lambda db: db.execute(query, values).rowcount)
+
     async def expire(self, now: float) -> int:
         query = "DELETE FROM documents WHERE expires <= ?"
         return await self._writer.write_separately(lambda db: db.execute(query, (now,)).rowcount)
@@ -174,6 +204,17 @@ def _check_version(
     if expected is not None and expected != current:
         raise DocumentConflict(collection, key, current)
     return current
+
+
+def _delete_for_good(db: sqlite3.Connection, query: str, values: Sequence[Any]) -> int:
+    """Deletes rows so that their bytes are overwritten: they may contain a key that was saved by mistake.
+    Otherwise SQLite would leave them in the file until their place is needed."""
+    (before,) = db.execute("PRAGMA secure_delete").fetchone()
+    db.execute("PRAGMA secure_delete = ON")
+    try:
+        return db.execute(query, values).rowcount
+    finally:
+        db.execute(f"PRAGMA secure_delete = {'FAST' if before == SECURE_DELETE_FAST else before}")
 
 
 def _bounded(number: int) -> int:

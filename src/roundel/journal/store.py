@@ -35,12 +35,15 @@ from roundel.memory.store import MemoryStore
 
 if TYPE_CHECKING:  # it imports the errors from here
     from roundel.journal.documents import DocumentStore
+    from roundel.journal.spending import Amounts, Drawn, RunsAtOnce, SharedBudget, Shortage, Spent
 
 RequestKind = Literal[
     "pause", "resume", "retry", "stop", "answer", "lock", "unlock", "step", "breakpoints", "edit"
 ]
 
 
+EXCERPT = 500
+"""Characters of the output of a run that an excerpt of its summary has."""
 Progress = Callable[[], dict[str, Any] | None]
 """Computes how far a run is, for its row; None leaves what the row has."""
 
@@ -86,6 +89,9 @@ class Pinned(Struct, frozen=True):
     """The limits given for the run, in place of the workflow's; a fork with another workflow has them,
     too."""
     script: str = ""
+    script_rights: tuple[str, ...] | None = None
+    """What the script may do besides replying (llm/script.py). None without a script, and for runs that were
+    stored before scripts had rights."""
 
 
 class RunRow(Struct, frozen=True):
@@ -151,6 +157,8 @@ class Claim(Struct, frozen=True):
     """How many facts the run had when it was claimed."""
     fresh: int = 0
     """How many of the facts are newer than the last snapshot."""
+    crashes: int = 0
+    """How many owners in a row have died while the run was running, without progress of the run."""
 
 
 class Chunk(Struct, frozen=True):
@@ -194,6 +202,15 @@ class ControlRequest(Struct, frozen=True):
 
 
 @runtime_checkable
+class HasWriteQueue(Protocol):
+    """A store that queues its writes. Apart from `Store`, since it only serves metrics."""
+
+    @property
+    def waiting_writes(self) -> int:
+        """How many batches of writes of this process are not completed."""
+
+
+@runtime_checkable
 class Store(Protocol):
     """A store of runs. `open_store` (registry.py) creates one from a path or a URL.
 
@@ -225,20 +242,31 @@ class Store(Protocol):
     async def compact(self) -> None:
         """Returns the space of deleted and pruned runs to the system."""
 
+    async def set_room_aside(self) -> None:
+        """Keeps some space on the disk for `use_room`. Nothing where there is no disk."""
+
+    async def use_room(self) -> bool:
+        """Returns to the store what was set aside, so that runs can be deleted although the disk is full.
+        Whether there was anything."""
+
     async def close(self) -> None:
         """Completes what was requested and releases everything that this object uses: threads, files,
         and all its claims, so that other processes can take over their runs at once."""
 
     # Writing runs.
 
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        """Creates a run with its first facts, and claims it. RunExists if there is a run with this id.
-        If the caller is cancelled meanwhile, there is no such run: it would stay `running` with nobody
-        to execute it."""
+    async def create(self, run: NewRun, *chunks: Chunk, room: Sequence[RunsAtOnce] = ()) -> Claim:
+        """Creates a run with its first facts, all of them or none, and claims it. RunExists if there is a
+        run with this id; TooManyRuns if one of the limits of `room` is reached, whichever process started
+        the others. If the caller is cancelled meanwhile, there is no such run: it would stay `running` with
+        nobody to execute it."""
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         """Takes a run over. NoRun; Busy if another process owns the run and its lease has not expired. If the
         caller is cancelled meanwhile, the run is as it was.
+
+        If the run is running, and its owner died instead of releasing it, the claim counts that, in the same
+        transaction (`Claim.crashes`).
 
         `force` takes the run over even from a live owner. The fence makes that safe: the next append of the
         old owner raises Fenced and writes nothing.
@@ -254,6 +282,7 @@ class Store(Protocol):
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,
+        spent: Sequence[Spent] = (),
     ) -> None:
         """Appends facts from number `first` on; they are durable when this returns. Fenced if the claim
         is old.
@@ -262,6 +291,9 @@ class Store(Protocol):
 
         `progress` is called, before anything is awaited, if this append also writes the row of the run: with
         each change of status, and otherwise about once a second.
+
+        `spent` is booked with the facts, and ends the reservations of these calls. A status in which the run
+        is over books what the run still has reserved.
 
         Appends are written in the order in which they are requested, and nothing behind a gap: once one
         fails, all that follow fail.
@@ -281,9 +313,31 @@ class Store(Protocol):
         """Those of these claims that are not valid any more: another process has taken the run over, or the
         run was deleted. For runs that append nothing for a long time and would not notice otherwise."""
 
+    async def crashes(self, run_id: str) -> int:
+        """How many owners in a row have died, as claims have counted; 0 as soon as the run has made progress.
+        NoRun."""
+
     async def release(self, claim: Claim) -> None:
         """Lets other processes claim the run. Changes nothing if another process has taken it over. Even if
         this raises StoreError, the claim is released for this process."""
+
+    # Budgets that runs share (spending.py).
+
+    async def reserve(
+        self, claim: Claim, address: str, wanted: Amounts, budgets: Sequence[SharedBudget], day: str
+    ) -> Shortage | None:
+        """Reserves amounts for the call at an address, on a day, in all these budgets or in none; returns why
+        they do not fit, or None. What several processes reserve never exceeds a budget together. It takes the
+        place of an earlier reservation for that address. Fenced if the claim is old."""
+
+    async def drawn(self, budgets: Sequence[SharedBudget]) -> list[Drawn]:
+        """What is used and reserved of each budget."""
+
+    async def spenders(self) -> list[str]:
+        """The scopes for which anything was ever reserved or booked, in order."""
+
+    async def runs_at_once(self, limits: Sequence[RunsAtOnce]) -> list[int]:
+        """How many of the runs that each limit counts are `running`."""
 
     # Reading runs, and snapshots, which make that quick.
 
@@ -306,8 +360,8 @@ class Store(Protocol):
         """Single entries by their numbers, from 0. StoreError if one of them cannot be read or is missing.
         NoRun."""
 
-    async def row(self, run_id: str) -> RunRow:
-        """The row of a run. NoRun."""
+    async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
+        """The row of a run. NoRun. `excerpt` is that of `rows`."""
 
     async def rows(
         self,
@@ -320,6 +374,7 @@ class Store(Protocol):
         text: str = "",
         before: int = 0,
         since: float = 0,
+        excerpt: bool = False,
     ) -> list[RunRow]:
         """The newest runs first, all of them if `limit` is None. Only those that fit every filter:
 
@@ -329,7 +384,11 @@ class Store(Protocol):
         - `text`: is found in the id, the name or the preview of the input, whatever the case of ASCII
           letters; no character has a special meaning;
         - `before`: has a smaller number, so that the number of the last row continues a list;
-        - `since`: was created after this time."""
+        - `since`: was created after this time.
+
+        With `excerpt`, a summary has only EXCERPT characters of its `output` and its `error`, neither `data`
+        nor `warnings`, and in `output_length` the number of characters of the whole output: outputs may have
+        megabytes."""
 
     async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
         """How many runs of these groups there are in each status, and what those of them have cost that were

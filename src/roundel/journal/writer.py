@@ -540,8 +540,13 @@ class Writer:
                 self._inline.reset_budget()
             # Under the lock, so that `close` cannot end the thread between the look at it and the put.
             with self._lock:
-                if self._thread is None:
-                    self._start()
+                try:
+                    if self._thread is None:
+                        self._start()
+                except RuntimeError as error:  # the system gives this process no more threads
+                    failure = self._database.explain(error)
+                    _settle_all([(work, None, failure) for work in gathered])
+                    return
                 self._batches_queued += 1
                 self._jobs.put(gathered)
 
@@ -566,6 +571,11 @@ class Writer:
             if self._thread is not None:
                 self._jobs.put([])  # wakes the thread, but counts as no batch, so rows stay inline
 
+    @property
+    def waiting(self) -> int:
+        """How many batches the thread has not completed."""
+        return self._batches_queued - self._batches_done
+
     def _is_idle(self) -> bool:
         """Whether the thread has nothing to write, and has written before, so that the file is known to
         be in order. Without the second condition the first row could go to a file that is no store."""
@@ -573,11 +583,11 @@ class Writer:
 
     def _start(self) -> None:
         # Each thread has its own queue: a thread that is ending must not take the jobs of the next one.
-        self._jobs = queue.SimpleQueue()
-        self._thread = threading.Thread(
-            target=self._work, args=(self._jobs,), name="roundel-journal", daemon=True
-        )
-        self._thread.start()
+        jobs: _Jobs = queue.SimpleQueue()
+        thread = threading.Thread(target=self._work, args=(jobs,), name="roundel-journal", daemon=True)
+        thread.start()
+        # Only a thread that has started gets jobs: one that cannot start is tried again with the next job.
+        self._jobs, self._thread = jobs, thread
 
     async def close(self) -> None:
         """Completes everything that was requested, and closes the file. `join` runs in an executor,

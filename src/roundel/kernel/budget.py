@@ -100,7 +100,7 @@ class Budget:
         if "steps" in wanted and self.steps >= self.most_steps:
             return "steps"
         for name in self._added:
-            if name in wanted and _passes(
+            if name in wanted and passes(
                 name, self.counted_limits[name], self.spent[name] + self.reserved[name], wanted[name]
             ):
                 return name
@@ -131,7 +131,7 @@ def shown(name: str, amount: int) -> float:
     return dollars(amount) if name == COST else amount
 
 
-def _passes(name: str, limit: float, taken: int, wanted: int) -> bool:
+def passes(name: str, limit: float, taken: int, wanted: int) -> bool:
     """Whether an amount exceeds a limit.
 
     Zero is wanted if the size of a call is not known yet. Such a call will use something, so a used-up

@@ -33,6 +33,7 @@ same state as one that was never interrupted. Masking only at the journal would 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -41,6 +42,7 @@ from msgspec import Struct
 from roundel.kernel.codec import Codec
 from roundel.plan.graph import Plan
 from roundel.workflow.breakpoints import Breakpoint
+from roundel.workflow.evaluation_budget import EvaluationBudget, current_budget
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -67,9 +69,12 @@ class DecisionMismatch(Exception):
 class Decisions:
     """The decisions of the current step; after it, those of the last one. Each run has one."""
 
-    __slots__ = ("_next", "_stored", "made", "used")
+    __slots__ = ("_budget", "_next", "_stored", "made", "patience", "used")
 
     def __init__(self) -> None:
+        self.patience = inf
+        """How long the patterns and expressions of a step may take here (evaluation_budget.py). The host
+        sets it."""
         self.begin(None)
 
     def begin(self, stored: Sequence[Any] | None) -> None:
@@ -77,6 +82,7 @@ class Decisions:
         self.made: list[Any] = []
         self._stored = stored
         self._next = 0
+        self._budget: EvaluationBudget | None = None
         self.used = stored is not None
         """The lists are not empty, so the next step has to reset them."""
 
@@ -91,6 +97,9 @@ class Decisions:
         """Returns `decide(*arguments)` and records it, or returns what was recorded."""
         self.used = True
         if self._stored is None:
+            if self._budget is None:
+                self._budget = EvaluationBudget(self.patience)
+            around = current_budget.set(self._budget)
             try:
                 decided = decide(*arguments)
             except Exception as error:
@@ -98,6 +107,8 @@ class Decisions:
                 # a replay it is a DecisionError.
                 self.made.append({"error": str(error)})
                 raise
+            finally:
+                current_budget.reset(around)
             self.made.append(decided)
             return decided
         if self._next == len(self._stored):
@@ -206,6 +217,15 @@ class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     """Why the same call must fail again, such as `authentication`; empty if it may succeed."""
 
 
+class CallRefused(Struct, frozen=True, tag="call_refused"):
+    """A model call was not made: a limit that all runs of a group or a token share has no room for it."""
+
+    address: str
+    shortage: dict[str, Any]
+    """The figures, for people (journal/spending.py)."""
+    time: float
+
+
 class Answered(Struct, frozen=True, tag="answered"):
     """A person answered."""
 
@@ -261,8 +281,17 @@ class TimeUp(Struct, frozen=True, tag="time_up"):
     time: float
 
 
+class ClockMoved(Struct, frozen=True, tag="clock_moved"):
+    """The wall clock went ahead of the machine's steady clock: it was set, or the machine was suspended. The
+    times of facts follow it, and these seconds do not count against limits."""
+
+    seconds: float
+    time: float
+
+
 class Locked(Struct, frozen=True, omit_defaults=True, tag="locked"):
-    """A person locked the run: nothing new begins, and calls in flight finish."""
+    """A person locked the run, or a host did, since its processes crash: nothing new begins, and calls in
+    flight finish."""
 
     reason: str
     by: str
@@ -270,6 +299,9 @@ class Locked(Struct, frozen=True, omit_defaults=True, tag="locked"):
     abandoned: bool = False
     """No host executes the run: it is locked at once, and calls in flight are made again after the
     unlock."""
+    crashes: int = 0
+    """How many processes in a row died while they executed the run, without progress; 0 if a person locked
+    it."""
 
 
 class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
@@ -365,6 +397,8 @@ class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
     script: str = ""
     events: tuple[tuple[str, str | None, str | None, dict[str, Any]], ...] = ()
     """What the new workflow has done beyond the old one, by name, node, address and data."""
+    script_rights: tuple[str, ...] | None = None
+    """What the script may do besides replying."""
 
 
 class CallRetried(Struct, frozen=True, omit_defaults=True, tag="call_retried"):
@@ -424,12 +458,14 @@ Fact = (
     Started
     | Finished
     | Failed
+    | CallRefused
     | Answered
     | Expired
     | EdgesEvaluated
     | Intercepted
     | Waited
     | TimeUp
+    | ClockMoved
     | Locked
     | Paused
     | Resumed

@@ -276,7 +276,7 @@ def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
     memory = activation.instance.memory.get(node.index)
     if bound.seconds is not None:
         since = getattr(memory, "since", None)
-        elapsed = 0.0 if since is None else max(0.0, run.since - since)
+        elapsed = 0.0 if since is None else max(0.0, run.worked_at(run.since) - since)
         return GuardState("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
     if bound.rounds is None:
         return None

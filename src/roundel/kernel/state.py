@@ -100,8 +100,9 @@ class Trip(Struct, frozen=True):
     """The current usage of that limit."""
 
 
-TIMEOUT, MANUAL = "timeout", "manual"
+CRASHES, TIMEOUT, MANUAL, GROUP_LIMIT = "crashes", "timeout", "manual", "group_limit"
 TRIPS = {
+    CRASHES: Trip("its process died again and again", ("crashes",)),
     "dead_loop": Trip("the loop goes in circles", ("threshold",)),
     "token_surge": Trip(
         "far more tokens than expected",
@@ -111,6 +112,7 @@ TRIPS = {
     ),
     TIMEOUT: Trip("too much time", ("limit",), raises="seconds", reached=lambda run: run.worked),
     MANUAL: Trip("a person locked it"),
+    GROUP_LIMIT: Trip("a limit that all runs of a group or a token share is reached", ("limit",)),
 }
 
 
@@ -592,7 +594,16 @@ class Lock(Struct, frozen=True):
             model = self.evidence["model"]
             is_counted = self.evidence.get("missing") != "usage"
             return f"no price is known for {model}" if is_counted else f"{model} reported no usage"
+        if self.what == GROUP_LIMIT:
+            return shared_limit_text(self.evidence)
         return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
+
+
+def shared_limit_text(figures: dict[str, Any]) -> str:
+    """Which limit of a group or a token is reached, by the figures of `CallRefused`."""
+    what = figures["what"]
+    unit = "dollars" if what == "cost_usd" else what.replace("_", " ")
+    return f"the limit of {figures['limit']:.12g} {unit} {figures['per']} of {figures['scope']} is reached"
 
 
 class RoundStep(Struct, frozen=True):
@@ -870,6 +881,10 @@ class Run:
         """Working time in seconds: without the time in which only people were asked, or no host had the
         run."""
         return self.since - self.started_at
+
+    def worked_at(self, now: float) -> float:
+        """What timers measure: working time. Before semantics 2 it was the time of day."""
+        return now - self.started_at if self.plan.semantics >= 2 else now
 
     def allow(self, seconds: float) -> None:
         """Sets the total working time after which the breaker trips."""

@@ -52,8 +52,8 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `running`          | the graph ends -> completed                                              |
 |                    | a node fails and nobody handles it -> failed, once the calls in flight   |
 |                    | have finished or, with `on_failure: cancel`, are cancelled               |
-|                    | a limit is reached, TimeUp, Locked -> suspended_locked, once they have   |
-|                    | finished; open questions do not delay it, nor a pause                    |
+|                    | a limit is reached, TimeUp, Locked, CallRefused -> suspended_locked,     |
+|                    | once they have finished; open questions do not delay it, nor a pause     |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
 |                    | Paused, a breakpoint, the end of a step -> paused, once they have        |
 |                    | finished; at once after an interrupt, which cancels the calls in flight: |
@@ -71,6 +71,7 @@ rounds: nothing remains of a finished round except its messages in queues.
 | `Finished`       | Call                      | no Call is in flight at that address                   |
 | `Failed`         | Call, Ask, EvaluateEdges, | nothing is in flight at that address                   |
 |                  | Intercept                 |                                                        |
+| `CallRefused`    | Call                      | no Call is in flight at that address                   |
 | `Answered`       | Ask                       | no Ask is open at that address, or its deadline has    |
 |                  |                           | passed                                                 |
 | `Expired`        | Ask                       | no Ask is open at that address whose deadline has      |
@@ -149,7 +150,9 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
     BreakpointsChanged,
+    CallRefused,
     CallRetried,
+    ClockMoved,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -199,7 +202,9 @@ from roundel.kernel.state import (
     ASK_BEHAVIOUR,
     BEGIN_COMPOSITE,
     BODY_ENDED_EARLY,
+    CRASHES,
     GRAPH_OVER,
+    GROUP_LIMIT,
     LOOP_OVER,
     MANUAL,
     NEXT_ROUND,
@@ -461,6 +466,20 @@ def _failed(run: Run, fact: Failed) -> None:
     advance(run)
 
 
+def _call_refused(run: Run, fact: CallRefused) -> None:
+    """Locks the run, and holds the call back: the unlock sends it again, under the same address."""
+    execution = _in_flight(run, fact.address, Call)
+    run.set_time(fact.time)
+    del run.calls[fact.address]
+    if run.budgeted:
+        release(run, execution)
+    skip(run, execution.node.id, fact.address, "a shared limit has no room for the call")
+    run.held.append((Failure(execution), START_AGAIN))
+    if run.error is None:  # else the run fails, and a retry sends the call
+        trip(run, GROUP_LIMIT, (execution.node.id, fact.address), fact.shortage, {})
+    advance(run)
+
+
 def _call_retried(run: Run, fact: CallRetried) -> None:
     execution = _in_flight(run, fact.address, None)
     run.set_time(fact.time)
@@ -493,6 +512,15 @@ def _time_up(run: Run, fact: TimeUp) -> None:
     advance(run)
 
 
+def _clock_moved(run: Run, fact: ClockMoved) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not active")
+    # From the last fact on and not up to `fact.time`: the time between the two may be working time.
+    until = run.since + fact.seconds
+    run.exclude_idle_time(until)
+    run.set_time(until)
+
+
 def _locked(run: Run, fact: Locked) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not active")
@@ -503,11 +531,21 @@ def _locked(run: Run, fact: Locked) -> None:
     if run.status == "paused" or fact.abandoned or waits_only_for_people(run):
         run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
-    trip(run, MANUAL, ("", ""), {}, {"reason": fact.reason, "by": fact.by})
+    if fact.crashes:
+        _trip_crashes(run, fact)
+    else:
+        trip(run, MANUAL, ("", ""), {}, {"reason": fact.reason, "by": fact.by})
     advance(run)
     # Calls that nobody makes cannot finish, so the lock does not wait for them.
     if fact.abandoned and run.status != "suspended_locked":
         _suspend(run)
+
+
+def _trip_crashes(run: Run, fact: Locked) -> None:
+    """Trips at the calls that were in flight: one of them is the likely cause."""
+    working = [call for call in run.calls.values() if not isinstance(call.command, Ask)]
+    place = (working[0].node.id, working[0].address) if working else ("", "")
+    trip(run, CRASHES, place, {"crashes": fact.crashes}, {"in_flight": [call.address for call in working]})
 
 
 def _paused(run: Run, fact: Paused) -> None:
@@ -515,6 +553,8 @@ def _paused(run: Run, fact: Paused) -> None:
         raise IllegalFact("the run is not active")
     if run.paused and not fact.interrupt:
         raise IllegalFact("a pause is already requested")
+    if run.status == "waiting" and run.plan.semantics >= 2:
+        run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
     run.paused, run.fast_path = fact.reason or "paused", False
     if run.debug is not None:
@@ -689,12 +729,14 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Started: _started,
     Finished: _finished,
     Failed: _failed,
+    CallRefused: _call_refused,
     Answered: _answered,
     Expired: _expired,
     EdgesEvaluated: _edges_evaluated,
     Intercepted: _intercepted,
     Waited: _waited,
     TimeUp: _time_up,
+    ClockMoved: _clock_moved,
     Locked: _locked,
     Paused: _paused,
     Resumed: _resumed,

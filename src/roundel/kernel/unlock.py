@@ -28,6 +28,8 @@ from roundel.kernel.lifecycle import update_intercept_inputs
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
+    CRASHES,
+    GROUP_LIMIT,
     MANUAL,
     NEXT_ROUND,
     START_CALLS,
@@ -96,8 +98,10 @@ def unlock(run: Run, fact: Unlocked) -> None:
     lock = run.lock
     assert lock is not None
     changed = bool(fact.limits or fact.message is not None or fact.exit)
-    # A person may lock a run as often as they like.
-    run.guard_stats.last_unlock = "" if changed or lock.what == MANUAL else _scope(lock)
+    # A person may lock a run as often as they like, the cause of crashes may be repaired outside of it, and
+    # the next day may be used up as this one was.
+    repeatable = changed or lock.what in (CRASHES, MANUAL, GROUP_LIMIT)
+    run.guard_stats.last_unlock = "" if repeatable else _scope(lock)
     data: dict[str, Any] = {"reason": fact.reason, "by": fact.by, "state": "RESUMED", "what": lock.what}
     if fact.limits:
         data["limits"] = fact.limits

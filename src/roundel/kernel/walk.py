@@ -26,6 +26,7 @@ from roundel.kernel.loops import leave_loops
 from roundel.kernel.queue import Delivery, arrive
 from roundel.kernel.state import EdgeWalk, Execution, Expansion, Run
 from roundel.plan.graph import EdgePlan
+from roundel.workflow.evaluation_budget import evaluation_budget
 from roundel.workflow.fan_out import RegexSplit, Split, SplitError
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import ERROR_PORT
@@ -189,6 +190,11 @@ class TriedEdge(NamedTuple):
 def try_edges(execution: Execution, message: Message) -> list[TriedEdge]:
     """Which edges of a node a message would take that leaves by no port. Sends nothing, records nothing, and
     calls no function of users."""
+    with evaluation_budget():
+        return _try_edges(execution, message)
+
+
+def _try_edges(execution: Execution, message: Message) -> list[TriedEdge]:
     found = []
     for edge, loops in execution.unit.out:
         fires, error = edge.port is None, ""

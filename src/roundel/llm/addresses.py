@@ -60,6 +60,26 @@ _NOT_PUBLIC: Final = tuple(
     )
 )
 """Networks that Python's own tables do not have in all versions."""
+_METADATA: Final = frozenset(
+    ip_address(address)
+    for address in (
+        "168.63.129.16",  # Azure; a public address by its number
+        "169.254.169.254",  # most clouds
+        "169.254.169.253",  # AWS, names
+        "169.254.170.2",  # AWS, containers
+        "169.254.170.23",  # AWS, Kubernetes
+        "169.254.42.42",  # Scaleway
+        "100.100.100.200",  # Alibaba Cloud
+        "192.0.0.192",  # Oracle Cloud
+        "fd00:ec2::254",  # AWS
+        "fd00:ec2::23",  # AWS, Kubernetes
+        "fd20:ce::254",  # Google Cloud
+        "fd00:42::42",  # Scaleway
+        "fe80::a9fe:a9fe",  # OpenStack
+    )
+)
+"""Services of clouds that give credentials to the machines in them. None of them is public, and a network of
+the operator allows one only if it is this one address: 169.254.0.0/16 or 0.0.0.0/0 is not meant to."""
 _LIMITS: Final = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
 _NUMERIC_LABEL: Final = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
 
@@ -78,12 +98,20 @@ def is_allowed(address: Address, networks: tuple[Network, ...]) -> bool:
 
     An address that embeds an IPv4 address is never public by itself: it is allowed if the embedded one is in
     a network, or if its own network is listed and the embedded one is allowed."""
-    listed = any(address in network for network in networks if network.version == address.version)
+    listed = _is_listed(address, networks)
     embedded = _embedded(address)
     if embedded is None:
         return listed or _is_public(address)
-    in_network = any(embedded in network for network in networks if network.version == embedded.version)
-    return in_network or (listed and _is_public(embedded))
+    return _is_listed(embedded, networks) or (listed and _is_public(embedded))
+
+
+def _is_listed(address: Address, networks: tuple[Network, ...]) -> bool:
+    single = address in _METADATA
+    return any(
+        address in network and (network.num_addresses == 1 or not single)
+        for network in networks
+        if network.version == address.version
+    )
 
 
 def _embedded(address: Address) -> IPv4Address | None:
@@ -98,7 +126,9 @@ def _embedded(address: Address) -> IPv4Address | None:
 
 
 def _is_public(address: Address) -> bool:
-    if any(address in network for network in _NOT_PUBLIC if network.version == address.version):
+    if address in _METADATA or any(
+        address in network for network in _NOT_PUBLIC if network.version == address.version
+    ):
         return False
     return address.is_global and not (
         address.is_private

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
@@ -237,6 +238,8 @@ def _provider_data(response: ModelResponse, unreadable: bool) -> Any:
     )
 
 
+VERSION = re.compile(r"(?:[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|latest))?")
+"""What a provider adds to the name of a model that has answered."""
 OWN_PARAMETERS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
 """Parameters that are for the engine, and are not sent to the provider."""
 NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
@@ -293,11 +296,21 @@ class RemoteModel:
         counted = (
             usage.input_tokens or usage.output_tokens or self._prices.is_free(self._provider, self._name)
         )
-        cost = self._prices.cost(self._provider, self._name, usage) if counted else None
+        cost = self._cost(response.model_name or "", usage) if counted else None
         reply = parse_response(response, self.label, cost)
         if not reply.text and not reply.tool_calls:
             _check_empty_response(response)
         return reply
+
+    def _cost(self, answered: str, usage: Any) -> float | None:
+        """The cost of a call at the price of the model that answered, if a provider says that it was another
+        one, and its price is known."""
+        own = answered.startswith(self._name) and VERSION.fullmatch(answered.removeprefix(self._name))
+        if answered and not own:
+            cost = self._prices.cost(self._provider, answered, usage)
+            if cost is not None:
+                return cost
+        return self._prices.cost(self._provider, self._name, usage)
 
     async def _request_explained(
         self, request: Request, say: StreamCallback | None, attempt: int

@@ -1,9 +1,11 @@
 """Scripts: replies that replace every model and every person, so that a run is offline and repeatable.
 
 A script gives each node its replies in order; the last one repeats. Which reply a call gets depends on
-how often its node has run before, never on which call was faster. A scripted run starts no MCP server
-(decision 13). An unknown key of a reply is an error: a reply without the tokens or the delay that were meant
-would rehearse something else.
+how often its node has run before, never on which call was faster. An unknown key of a reply is an error: a
+reply without the tokens or the delay that were meant would rehearse something else.
+
+A scripted run starts no MCP server (decision 13). What else a script may cause is its rights: a caller of a
+server may give one, and must not drive tools with it (decision 53).
 
 `ScriptRecorder` writes such a script from a run with real models, so that the run can be repeated
 without them.
@@ -16,9 +18,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -36,7 +38,7 @@ from roundel.nodes.services import (
     ToolResult,
     ToolSpec,
 )
-from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError, did_you_mean
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.fields import INVALID, Reader, child, locate_or_report
 from roundel.workflow.message import json_text
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 EVERY_NODE = "*"
 """The key of replies for all nodes that have none of their own."""
 TokenCount = Annotated[int, Meta(ge=0)]
+ScriptRight = Literal["tools", "approvals"]
+ALL_RIGHTS: tuple[ScriptRight, ...] = get_args(ScriptRight)
+"""What a script may do besides replying: call Python tools, where it gives no result, and approve calls."""
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
@@ -139,12 +144,18 @@ class Script:
     call, and the last one repeats."""
 
     def __init__(
-        self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located], report: Report
+        self,
+        lines: Mapping[str, tuple[ScriptLine, ...]],
+        keys: Mapping[str, Located],
+        report: Report,
+        rights: Sequence[str] = ALL_RIGHTS,
     ) -> None:
         self._lines = lines
         self._keys = keys
         self._report = report
         """What was found when it was read: warnings alone."""
+        self.rights = tuple(rights)
+        """Those of ALL_RIGHTS that it has. They are not part of its text."""
         self._by_address = {
             (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
         }
@@ -175,10 +186,17 @@ class Script:
             name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
             for name, given in self._lines.items()
         }
-        return Script(lines, self._keys, self._report)
+        return Script(lines, self._keys, self._report, self.rights)
+
+    def with_rights(self, rights: Sequence[str]) -> Script:
+        """A copy with other rights."""
+        return Script(self._lines, self._keys, self._report, rights)
 
     def decision(self, node_id: str, tool: str, ordinal: int, address: str = "") -> ScriptLine | None:
-        """The decision of a person about a tool call of an agent; its key is `agent/tool`."""
+        """The decision of a person about a tool call of an agent; its key is `agent/tool`. None if there is
+        none, or the script may not approve calls."""
+        if "approvals" not in self.rights:
+            return None
         by_address = self._by_address.get((f"{node_id}/{tool}", address, 0))
         if by_address is not None:
             return by_address
@@ -193,7 +211,7 @@ class Script:
         for name, at in self._keys.items():
             agent = name.rpartition("/")[0]  # `agent/tool` has the decisions about calls of the tool
             if name != EVERY_NODE and name not in known and agent not in known:
-                hint = did_you_mean(name, known)
+                hint = report.suggest(name, known)
                 report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
         return report.diagnostics
 

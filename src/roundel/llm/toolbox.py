@@ -39,7 +39,8 @@ class Tools:
     """The tools of one run. The host creates it; `for_node` gives each agent its own.
 
     Connections to servers belong to the pool of the process. Without a lease on the pool the run is
-    offline, as a run with a script is: it starts no server and connects to none (decision 13)."""
+    offline, as a run with a script is: it starts no server and connects to none (decision 13). Without
+    `calls` it calls no tool at all, and the script has to give the results (decision 53)."""
 
     def __init__(
         self,
@@ -50,8 +51,10 @@ class Tools:
         folder: Path | None,
         *,
         lease: ResourceLease | None,
+        calls: bool = True,
     ) -> None:
         self._lease = lease
+        self._calls = calls
         self._sources = sources
         self._finder = finder
         self._host = caller
@@ -69,7 +72,7 @@ class Tools:
         for tooling in config.tooling:
             entries.extend(self._tooling_entries(tooling))
         approval_names = config.approval.names if config.approval is not None else ()
-        return AgentTools(entries, self._secrets, approval_names)
+        return AgentTools(entries, self._secrets, approval_names, calls=self._calls)
 
     def _server_entry(
         self, source: ToolSource, server: McpServer, timeout: float | None, name: str = ""
@@ -225,9 +228,15 @@ class AgentTools:
     starts."""
 
     def __init__(
-        self, entries: Sequence[ToolEntry], secrets: SecretMasker, approval_names: Sequence[str] = ()
+        self,
+        entries: Sequence[ToolEntry],
+        secrets: SecretMasker,
+        approval_names: Sequence[str] = (),
+        *,
+        calls: bool = True,
     ) -> None:
         self._entries = entries
+        self._calls = calls
         self._secrets = secrets
         self._approval_names = approval_names
         """The tools whose calls need the approval of a person."""
@@ -266,8 +275,12 @@ class AgentTools:
 
     async def check_request(self, request: ToolRequest) -> ToolRequest:
         await self.specs()
-        if request.problem or request.name in self._known:
+        if request.problem or (request.name in self._known and self._may_call(request)):
             return request
+        if request.name in self._known:
+            problem = f"the tool '{request.name}' is not called: the script of this run may call no tools; "
+            problem += "give the call a `result` in the script, or let an author of the server start the run"
+            return msgspec.structs.replace(request, problem=problem)
         problem = f"there is no tool '{request.name}'; {_list_names(self._known)}"
         if self._is_offline:
             if request.given is not None:
@@ -276,6 +289,11 @@ class AgentTools:
                 )
             problem += "; a scripted run starts no MCP server: give the call a `result` in the script"
         return msgspec.structs.replace(request, problem=problem)
+
+    def _may_call(self, request: ToolRequest) -> bool:
+        """The tool that ends the loop has no effects outside of the run."""
+        tool, _ = self._known[request.name]
+        return self._calls or request.given is not None or tool.spec.source == EXIT_LOOP
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
         """See `Toolbox.call`. The second value is False if no tool was called, since such a call is not

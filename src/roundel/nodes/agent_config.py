@@ -6,6 +6,7 @@ checks the names that they refer to (profiles, tools, memories), once the rest o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -14,7 +15,7 @@ from roundel.nodes.prompt import Template
 from roundel.nodes.structured_output import schema_error
 from roundel.workflow.context import Context
 from roundel.workflow.description import Description, Field, Short
-from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
 from roundel.workflow.fields import INVALID, Duration, Names, Reader, child, warn_without_effect
@@ -554,6 +555,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
             },
         )
 
+    __uses__: ClassVar[dict[str, str]] = {"params": "parameter", "parameters": "parameter"}
     __aliases__: ClassVar[dict[str, str]] = {
         "profileId": "profile_id",
         "maxToolCalls": "max_tool_calls",
@@ -599,7 +601,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
             if stage not in used:
                 hint = f"the model is called at {' and '.join(sorted(used))}"
                 message = f"'retrieve_stage: {stage}' has no effect: no model is called at this stage"
-                report.warning("without-effect", message, _locate(at, stage, "memories"), hint)
+                report.warning("without-effect", message, _locator(at, "memories")(stage), hint)
 
     @property
     def reads_memories(self) -> bool:
@@ -670,12 +672,14 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
     It is apart from `__check__`, which sees the config alone: these names are declared elsewhere in the
     file, and are known only when the whole file has been read."""
     where = child(at, "config")
+    named = _locator(where, "profile_id", "profileId", "fallback")
     given = (child(where, "profile_id"), child(where, "profileId"))
     names_one = any(place is not where and place.value is not None for place in given)
     for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
         if name not in reader.models:
-            place = _locate(where, name, "profile_id", "profileId", "fallback")
-            hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
+            place = named(name)
+            hint = reader.report.suggest(name, reader.models)
+            hint = hint or "profiles stand under `models`, beside `graph`"
             message = f"there is no model profile '{name}'"
             if not name.strip():
                 message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
@@ -684,22 +688,24 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
         message = f"'{config.model}' is a model profile, but `model` names the model of a provider"
         hint = f"write `profile_id: {config.model}`"
         reader.report.warning("profile-as-model", message, child(where, "model"), hint)
+    named = _locator(where, "tools", "dynamic_tools", "dynamicTools")
     for name in config.tool_names:
         if name in reader.tools or name == EXIT_LOOP or not reader.is_trusted:
             continue
-        place = _locate(where, name, "tools", "dynamic_tools", "dynamicTools")
+        place = named(name)
         if reader.finder.known("tool", name):
             reader.check_import("tool", name, place)
         else:
             known = [*reader.tools, *reader.finder.names("tool"), EXIT_LOOP]
-            hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
+            hint = reader.report.suggest(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
     _examine_context(config, at, reader)
+    named = _locator(where, "memories")
     for use in config.memories:
         if use.name not in reader.memories:
-            hint = did_you_mean(use.name, reader.memories) or "memories stand under `memory` of the graph"
-            place = _locate(where, use.name, "memories")
-            reader.report.error("unknown-memory", f"there is no memory '{use.name}'", place, hint)
+            hint = reader.report.suggest(use.name, reader.memories)
+            hint = hint or "memories stand under `memory` of the graph"
+            reader.report.error("unknown-memory", f"there is no memory '{use.name}'", named(use.name), hint)
     for tooling in config.tooling:
         if isinstance(tooling.config, FunctionTooling) and reader.is_trusted:
             _examine_functions(tooling.config, where, reader)
@@ -718,23 +724,35 @@ def _examine_context(config: Config, at: Located, reader: NodeReader) -> None:
     reader.check_profile(context.profile_id, child(at, "config", "context", "profile_id"))
 
 
-def _locate(at: Located, name: str, *keys: str) -> Located:
-    """The position of a name below one of the keys; the config itself if it is not found."""
-    places = (_find_value(child(at, key), name) for key in keys if child(at, key) is not at)
-    return next((place for place in places if place is not None), at)
+def _locator(at: Located, *keys: str) -> Callable[[str], Located]:
+    """Finds the first position of a name below the keys; the config itself if there is none.
+
+    The positions are collected with the first name: to search for each would be quadratic."""
+    places: dict[str, Located] = {}
+
+    def locate(name: str) -> Located:
+        if not places:
+            for place in (child(at, key) for key in keys):
+                for found in _texts(place) if place is not at else ():
+                    places.setdefault(found.value, found)  # type: ignore[arg-type]
+        return places.get(name, at)
+
+    return locate
 
 
-def _find_value(at: Located, name: str) -> Located | None:
+def _texts(at: Located) -> Iterator[Located]:
+    """All texts in a value, in the order of the file."""
     value = at.value
-    if value == name:
-        return at
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return next((found for item in inner if (found := _find_value(item, name)) is not None), None)
+    if isinstance(value, str):
+        yield at
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(item)
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader) -> None:
     """Warns of functions of the dialect that are missing. It is no error:
     the agent runs without them."""
+    named = _locator(at, "tooling")
     for name in (tool.name for tool in tooling.tools):
         reason = _missing_tool_reason(name, reader)
         if reason is None:
@@ -743,7 +761,7 @@ def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader
         message = f"the tool '{name}' is not here, so the agent is not offered it"
         if reason:
             message, hint = f"the tool '{name}' is not offered to the agent: {reason}", ""
-        reader.report.warning("missing-tool", message, _locate(at, name, "tooling"), hint)
+        reader.report.warning("missing-tool", message, named(name), hint)
 
 
 def _missing_tool_reason(name: str, reader: NodeReader) -> str | None:

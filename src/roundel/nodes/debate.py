@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -30,7 +31,7 @@ from roundel.nodes.participants import (
     prepare_composite,
 )
 from roundel.workflow.description import Description, Field
-from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
 from roundel.workflow.graph import GraphDefinition
@@ -369,7 +370,7 @@ def _check_pair(pair: tuple[str, ...], names: Collection[str], at: Located, repo
     named = zip(pair, at.value, strict=True)
     unknown = [(name, place) for name, place in named if names and name not in names]
     for name, place in unknown:
-        hint = did_you_mean(name, names) or f"participants: {', '.join(list(names)[:12])}"
+        hint = report.suggest(name, names) or f"participants: {', '.join(islice(names, 12))}"
         report.error("unknown-node", f"the pair names '{name}', who does not take part", place, hint)
     return not unknown
 

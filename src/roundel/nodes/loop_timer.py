@@ -1,8 +1,9 @@
 """`loop_timer`: gives no output until enough time has passed since its first trigger, then emits a
 message.
 
-The time comes from the host, and whether the timer emitted is a fact in the journal, so a replay does
-not depend on the clock.
+It measures the working time of the run, as the limit `seconds` does: the time in which the run waits for
+people, is paused, or is executed by no process does not count (docs/decisions/0052). Whether the timer
+emitted is a fact in the journal, so a replay does not depend on a clock.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class TimerState(Struct, frozen=True, omit_defaults=True):
     """The state of the node between two triggers."""
 
     since: float | None = None
-    """The time of the first trigger; None before it, and after an emission with `reset_on_emit`."""
+    """The reading of `Services.worked` at the first trigger; None before it, and after an emission with
+    `reset_on_emit`."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -88,10 +90,10 @@ def prepare(node: Node, services: Services) -> Behaviour:
     metadata = None if config.message else {NOTICE: True}
 
     def behave(call: Call) -> Outcome:
-        now = services.now()
+        now = services.worked()
         timer: TimerState = call.state or TimerState()
         since = now if timer.since is None else timer.since
-        elapsed = max(0.0, now - since)  # the clock of the system may be set back between two triggers
+        elapsed = max(0.0, now - since)
         report = {"elapsed": round(elapsed, 3), "limit": limit}
         # The first trigger only starts the clock, however short the limit is.
         if elapsed < limit or timer.since is None:

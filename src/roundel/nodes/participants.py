@@ -13,7 +13,7 @@ from roundel.kernel.state import Iteration
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.plan.graph import SEMANTICS
 from roundel.workflow.description import Description, Short
-from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
 from roundel.workflow.graph import GraphDefinition, Node, NodeReader
@@ -94,7 +94,8 @@ class Participant(Struct, frozen=True):
         assert isinstance(reader, NodeReader)
         place = reader.siblings.get(name)
         if place is None:
-            hint = did_you_mean(name, reader.siblings) or "name a node of this graph, or write the node here"
+            hint = reader.report.suggest(name, reader.siblings)
+            hint = hint or "name a node of this graph, or write the node here"
             reader.report.error("unknown-node", f"there is no node '{name}' to take part", at, hint)
             return INVALID
         around, report = reader.participating, reader.report

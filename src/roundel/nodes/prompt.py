@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from roundel.kernel.commands import Call, CallContext
+from roundel.workflow.evaluation_budget import evaluation_budget
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 PROMPT_VARIABLES = ("text", "messages", "data", "round", "task", "previous")
 MAX_TEMPLATE_EXPRESSIONS = 100
-"""Expressions in one prompt. Each has a bounded cost, and they are evaluated one after the other on the event
-loop."""
+"""Expressions in one prompt. They are evaluated one after the other on the event loop, within one budget."""
 MAX_PROMPT = 10_000_000
 """Characters of a prompt with its values: `{{ text }}` can be written many times."""
 _VARIABLE = re.compile(r"(?<![\w.])[a-z]+\b")
@@ -51,6 +51,10 @@ class Template:
     def render(self, call: Call) -> str:
         if not self._expressions:
             return self._texts[0]
+        with evaluation_budget():
+            return self._render(call)
+
+    def _render(self, call: Call) -> str:
         values = _template_values(call)
         rendered = [self._texts[0]]
         size = len(self._texts[0])

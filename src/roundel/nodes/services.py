@@ -278,6 +278,10 @@ class Services(Protocol):
     def now(self) -> float:
         """The time in seconds since 1970."""
 
+    def worked(self) -> float:
+        """A reading of the run's clock for working time, in seconds. Only the difference between two readings
+        means something."""
+
     def workspace(self) -> Path:
         """The working folder of the run; created on the first call."""
 

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+from roundel.workflow.evaluation_budget import evaluation_budget
 from roundel.workflow.pattern import PatternError, compile_pattern
 
 _decoder = json.JSONDecoder(strict=False)  # models write line breaks inside of strings
@@ -124,11 +125,13 @@ def validation_error(value: Any, schema: dict[str, Any]) -> str:
     validator = make(schema, registry=EMPTY_REGISTRY)
     _references_left.set([MAX_REFERENCES])
     try:
-        errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+        with evaluation_budget():
+            found = list(validator.iter_errors(value))
     except (PatternError, SchemaCostError) as error:
         return f"it cannot be compared with the schema: {error}"
     except RecursionError:
         return "it cannot be compared with the schema: the schema refers to itself without an end"
+    errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
     shown = (f"{_format_path(error.absolute_path)}{error.message}" for error in errors[:5])
     return "; ".join(shown)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 
 from roundel.plan.graph import Plan, address_label
 from roundel.plan.loops import survey
@@ -20,6 +21,8 @@ _NUMBERS = re.compile(r"#[0-9]+(?:\.[0-9]+(?=/|$))?")
 """The number of a part of a dynamic edge, or of a further run of a body in the same round."""
 _LAST_NUMBER = re.compile(r"#[0-9]+(?:\.[0-9]+)?$")
 _ROUND = re.compile(r"(.+)\[([0-9]+)\]")
+_MOST_SUGGESTED = 20
+"""How many unknown names are compared with all names of the workflow."""
 _MOST_LISTED = 20
 
 
@@ -31,37 +34,55 @@ def address_parts(address: str) -> list[str]:
 
 def check_breakpoints(plan: Plan, report: Report) -> None:
     """Reports the breakpoints of a workflow file that no run can reach."""
+    names = _Names(plan)
     for breakpoint in plan.breakpoints:
-        problem = breakpoint_problem(plan, breakpoint)
+        problem = breakpoint_problem(plan, breakpoint, names)
         if problem:
             report.add(breakpoint.location.diagnostic("error", "unknown-breakpoint", problem))
 
 
 def parse_breakpoints(plan: Plan, sources: Iterable[BreakpointSource]) -> tuple[Breakpoint, ...]:
     """Breakpoints that are given for a run of a plan, each once; BreakpointError if one is invalid."""
-    parsed = dict.fromkeys(map(parse_breakpoint, sources))
+    parsed, names = dict.fromkeys(map(parse_breakpoint, sources)), _Names(plan)
     for breakpoint in parsed:
-        problem = breakpoint_problem(plan, breakpoint)
+        problem = breakpoint_problem(plan, breakpoint, names)
         if problem:
             raise BreakpointError(problem)
     return tuple(parsed)
 
 
-def breakpoint_problem(plan: Plan, breakpoint: Breakpoint) -> str:
+class _Names:
+    """The names that breakpoints of a plan may have, which are the same for all of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.unknown = 0
+        """How many names were unknown."""
+
+    @cached_property
+    def nodes(self) -> set[str]:
+        return {name for node in self._plan.sites for name in (node.id, node.label)}
+
+    @cached_property
+    def loops(self) -> set[str]:
+        return _loop_labels(self._plan)
+
+
+def breakpoint_problem(plan: Plan, breakpoint: Breakpoint, names: _Names | None = None) -> str:
     """Why no run of the plan can reach a breakpoint; empty if one can."""
-    at = breakpoint.at
-    nodes = {name for node in plan.sites for name in (node.id, node.label)}
+    names = names or _Names(plan)
+    at, nodes = breakpoint.at, names.nodes
     if not at or at in nodes:
         return ""
-    loops = _loop_labels(plan)
+    loops = names.loops
     for part in address_parts(at):
         found = _ROUND.fullmatch(part)
         if found and found[1] not in loops:
-            return _unknown("loop", found[1], loops)
+            return _unknown("loop", found[1], loops, names)
         if found and not found[2].strip("0"):
             return f"the breakpoint '{at}' is never reached: rounds count from 1"
         if not found and part not in nodes:
-            return _unknown("node", part, nodes)
+            return _unknown("node", part, nodes, names)
     number = _LAST_NUMBER.search(at)
     if number is not None:
         return (
@@ -81,8 +102,11 @@ def _loop_labels(plan: Plan) -> set[str]:
     return labels
 
 
-def _unknown(what: str, name: str, known: set[str]) -> str:
-    hint = did_you_mean(name, known) or did_you_mean(address_label(name), known)
+def _unknown(what: str, name: str, known: set[str], names: _Names) -> str:
+    names.unknown += 1
+    hint = ""
+    if names.unknown <= _MOST_SUGGESTED:
+        hint = did_you_mean(name, known) or did_you_mean(address_label(name), known)
     if not hint:
         listed = ", ".join(sorted(known)[:_MOST_LISTED]) or "none"
         hint = f"known {what}s: {listed}"

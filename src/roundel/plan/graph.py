@@ -39,7 +39,7 @@ from roundel.workflow.message import Role
 from roundel.workflow.node_type import ERROR_PORT, BodyContext, NodeType, explicit_ports
 from roundel.workflow.processor import MessageProcessor, compile_processor
 
-SEMANTICS = 1
+SEMANTICS = 2
 """The version of the meaning of a workflow. A stored run keeps the version that it was started with, since
 its
 facts mean something only together with the rules of that version.
@@ -51,7 +51,10 @@ facts mean something only together with the rules of that version.
     1   agents in loops see the task, their own last output and what is new (`NodePlan.context`); a debate
         hands on its last round, a vote what was voted on; an array loop finds a list inside of prose;
         a surge is measured by the calls of each node (kernel/token_surge.py), extra time is granted at the
-        unlock, and a first call reserves an estimate of its request (kernel/budget.py)
+        unlock, and a first call reserves an estimate of its request (kernel/budget.py); timers measure the
+        time of day
+    2   timers measure working time, as the limit `seconds` does; what passes before a run is paused that
+        waits for people is no working time
 """
 _MEANINGFUL = re.compile(r"[/\[\]#%]")
 
@@ -147,6 +150,7 @@ class NodePlan(Struct, eq=False):
     """A dynamic edge leads to it."""
     has_data_input: bool = False
     """It has a data edge, whose messages may be too late for a round and have to wait for the next."""
+    is_start: bool = False
     is_end: bool = False
     """Its output may be the result."""
     logs_output: bool = True
@@ -337,6 +341,12 @@ class _Compiler:
         plans = tuple(self._edge(number, edge, index) for number, edge in enumerate(edges))
         _connect(nodes, plans)
         ends = _ends(graph, nodes, index)
+        every = graph.is_majority_voting
+        start = tuple(range(len(nodes)) if every else (index[name] for name in graph.start))
+        for place in start:
+            nodes[place].is_start = True
+        for place in ends:
+            nodes[place].is_end = True
         for node in nodes:
             node.carries = index.get(node.kind.carries(node.config))
             if self.semantics and node.kind.hears(node.config):  # before, only what arrived was counted
@@ -345,13 +355,11 @@ class _Compiler:
                 if number is not None:
                     nodes[number].is_carried = True
         for node in nodes:
-            node.is_end = node.index in ends
             node.output_retained = node.is_end or node.is_carried or node.window != 0
-        start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.cap for name, loop in graph.loops.items() if loop.cap}
         self.limits.append(graph.limits)
         self.limits += [loop.limits for loop in graph.loops.values() if loop.limits is not None]
-        plan = GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
+        plan = GraphPlan(graph, nodes, plans, start, ends, graph.vars, caps, cap, index, breaker)
         plan.family = self.graphs
         self.graphs.append(plan)
         self._set_contexts(plan, context, around)

@@ -274,7 +274,7 @@ class _ScopeRound:
         """Whether the unit runs in each round, without an edge to trigger it."""
         if self.scope.entry is not None:
             return self.scope.entry in unit.members
-        return any(node in self.scope.graph.start for node in unit.members)
+        return any(self.scope.graph.nodes[node].is_start for node in unit.members)
 
     def _follow(self, unit: Unit) -> None:
         for edge, _ in unit.out:

@@ -61,7 +61,7 @@ def candidates(graph: GraphPlan) -> tuple[SideCandidate, ...]:
     found: dict[int, set[int]] = {}
     for node in graph.nodes:
         outward = [edge for edge in node.edges if edge.target != node.index]
-        fixed = node.index in graph.start or node.index in graph.ends
+        fixed = node.is_start or node.is_end
         if outward and not fixed and not any(edge.trigger for edge in node.edges):
             found[node.index] = set()
     for edge in graph.edges:

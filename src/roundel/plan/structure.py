@@ -22,7 +22,7 @@ from roundel.plan.loops import Clash, EnteredLoop, clashes, entries, loops, surv
 from roundel.plan.non_termination import breakable_graphs, check_ways_out
 from roundel.plan.scope import Scope, Unit
 from roundel.plan.warnings import check_unanalysed
-from roundel.workflow.diagnostics import Report, Severity, did_you_mean
+from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import SourceLocation
 from roundel.workflow.node_type import EXIT_PORT
 
@@ -251,7 +251,7 @@ def _check_carried(graph: GraphPlan, report: Report) -> None:
             names = [other.id for other in around[0].nodes if other is not node]
             what = "is the node itself" if name == node.id else f"is no node of the loop '{around[0].id}'"
             message = f"'{name}', whose output '{node.id}' is to carry, {what}"
-            hint = did_you_mean(name, names) or f"its nodes are {', '.join(names[:MOST_NAMED])}"
+            hint = report.suggest(name, names) or f"its nodes are {', '.join(names[:MOST_NAMED])}"
             _report(report, "error", "unknown-node", message, node.node.at, hint)
 
 

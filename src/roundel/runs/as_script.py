@@ -19,6 +19,7 @@ have is left out:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -205,6 +206,28 @@ def _represent_text(dumper: Any, text: str) -> Any:
 _Dumper.add_representer(str, _represent_text)
 
 
+PART = 100
+"""Lines that are written at once. The emitter in C keeps the interpreter until it is done, so that no other
+thread could work meanwhile."""
+
+
 def _written(lines: dict[str, list[Line]]) -> str:
-    text: str = yaml.dump(lines, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
-    return text
+    parts = (part for name, found in lines.items() for part in _parts(name, found))
+    return "".join(parts) if lines else _dump({})
+
+
+def _parts(name: str, lines: list[Line]) -> Iterator[str]:
+    first = _dump({name: lines[:PART]})
+    if first.startswith("?"):  # a long name, below which the sequence is indented
+        yield _dump({name: lines})
+        return
+    yield first
+    # A sequence in a mapping is not indented otherwise, so its parts can be written one after the other.
+    for at in range(PART, len(lines), PART):
+        yield _dump(lines[at : at + PART])
+
+
+def _dump(part: dict[str, list[Line]] | list[Line]) -> str:
+    text: str = yaml.dump(part, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
+    # The emitter marks the end of a document that ends with a text with empty lines.
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text

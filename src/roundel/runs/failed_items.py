@@ -19,7 +19,8 @@ lose the finished calls inside of them; and to start them all at once, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -31,8 +32,8 @@ from roundel.hosts.stored_run import (
     pinned_plan,
     plan_to_resume,
 )
-from roundel.journal.store import Store, StoreError
-from roundel.kernel.facts import CallResult, EdgesEvaluated, Inherited, InheritedResult
+from roundel.journal.store import Pinned, Store, StoreError
+from roundel.kernel.facts import CallResult, EdgesEvaluated, Entry, Inherited, InheritedResult
 from roundel.kernel.retry import command_form
 from roundel.kernel.state import Run
 from roundel.llm.script import Script
@@ -62,6 +63,7 @@ async def fork_failed_items(
     limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     script: Script | None = None,
+    script_rights: Sequence[str] | None = None,
     allow_paths: AllowPaths = (),
 ) -> str:
     """Creates a new run in which the failed items of lists are in flight, and returns its id. `resume`
@@ -71,6 +73,39 @@ async def fork_failed_items(
     if status not in FINAL_STATUSES:
         raise StoreError(f"run {run_id} is {status}; its failed items can be retried when it is over")
     pinned, entries = await current_history(store, run_id)
+    # In a thread: a long run takes seconds, and a server has other requests meanwhile.
+    fork = await asyncio.to_thread(
+        _play,
+        run_id,
+        status,
+        pinned,
+        entries,
+        workflow,
+        limits,
+        variables,
+        script,
+        script_rights,
+        allow_paths,
+    )
+    if fork is None:
+        return ""
+    await create_fork(store, run_id, *fork)
+    return fork[3].run_id
+
+
+def _play(
+    run_id: str,
+    status: str,
+    pinned: Pinned,
+    entries: list[Entry],
+    workflow: Source | None,
+    limits: LimitValues | None,
+    variables: Mapping[str, Any] | None,
+    script: Script | None,
+    script_rights: Sequence[str] | None,
+    allow_paths: AllowPaths,
+) -> tuple[str, Plan, Pinned, Run, list[Entry]] | None:
+    """What `create_fork` stores: where the fork begins, what it executes, and its history."""
     entries = without_stop(entries)
     before = pinned_plan(pinned)
     given = workflow is not None or bool(limits) or bool(variables)
@@ -82,12 +117,11 @@ async def fork_failed_items(
         past.append(run)
         return run.history_with_retries()
 
-    made = new_run_id()
-    rerun = Rerun(before, entries, plan, made, history=history)
+    rerun = Rerun(before, entries, plan, new_run_id(), history=history)
     failures = past[0].item_failures
     if not failures:
         if status == "failed":
-            return ""
+            return None
         raise StoreError(f"no item of a list failed in run {run_id}; it is {status}")
     rerun.play()
     state = rerun.state
@@ -96,7 +130,7 @@ async def fork_failed_items(
     results = _inherited(past[0], before, rerun, changed)
     if results and not state.over:
         append_fact(state, rerun.entries, Inherited(results, rerun.entries[-1].fact.time))
-    new_pinned = pin_changes(pinned, plan if given else None, limits, script)
+    new_pinned = pin_changes(pinned, plan if given else None, limits, script, script_rights)
     # Fails if something is missing here that the new run needs: otherwise it would stay behind, unexecuted.
     needed = plan_to_resume(new_pinned, workflow).workflow.functions
     missing = [name for name, code in needed.items() if code is None]
@@ -105,8 +139,7 @@ async def fork_failed_items(
             f"the function '{missing[0]}' was given in Python, and its code is not stored with the run; "
             "retry the items in Python with the same workflow: runs.retry(run, failed_items=True, workflow=…)"
         )
-    await create_fork(store, run_id, failures[0].address, plan, new_pinned, state, rerun.entries)
-    return made
+    return failures[0].address, plan, new_pinned, state, rerun.entries
 
 
 def _describe_useless(run_id: str, failures: list[ItemFailure], changed: bool) -> str:

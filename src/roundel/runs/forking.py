@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -52,6 +52,7 @@ from roundel.kernel.facts import (
     Answered,
     BreakpointsChanged,
     CallRetried,
+    ClockMoved,
     EdgesEvaluated,
     Edited,
     Entry,
@@ -80,7 +81,7 @@ from roundel.kernel.facts import (
     mask_fact,
     secrets_of,
 )
-from roundel.kernel.state import CompositeRun, Iteration, Lock, Run
+from roundel.kernel.state import GROUP_LIMIT, CompositeRun, Iteration, Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.step import revise as apply_revised
 from roundel.llm.script import Script
@@ -98,6 +99,7 @@ RecordedEffect = Finished | Failed | Answered | Expired | EdgesEvaluated | Inter
 ControlFact = (
     Waited
     | TimeUp
+    | ClockMoved
     | Locked
     | Paused
     | Resumed
@@ -371,6 +373,9 @@ class Rerun:
         """The clock of the pure nodes."""
         return self._time
 
+    def worked(self) -> float:
+        return self.state.worked_at(self._time)
+
 
 class ItemFailure(Struct, frozen=True):
     """An item of a list that failed, where the list went on without it. Created by PastRun."""
@@ -517,6 +522,9 @@ class PastRun:
             self._note_failures(state)
             self._retried = len(self.history)
             self._failures.add(self._retried)
+        # What a group had left that day is no part of what the run does.
+        if isinstance(fact, Unlocked) and state.lock is not None and state.lock.what == GROUP_LIMIT:
+            return
         if isinstance(fact, ControlFact):
             self.history.append(PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, RecordedEffect):
@@ -640,7 +648,9 @@ async def fork(
     variables: Mapping[str, Any] | None = None,
     message: str | None = None,
     script: Script | None = None,
+    script_rights: Sequence[str] | None = None,
     allow_paths: AllowPaths = (),
+    started_by: str | None = None,
     warnings: list[Diagnostic],
 ) -> str:
     """Creates a new run from a point of an old one and returns its id. No process executes it yet;
@@ -651,42 +661,60 @@ async def fork(
     `message` replaces the input of the call there. `warnings` gets those about the workflow and the
     script."""
     pinned, entries = await current_history(store, run_id)
-    entries = without_stop(entries)
-    before = pinned_plan(pinned)
-    given = workflow is not None or bool(limits) or bool(variables)
-    plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
-    warnings += _warnings(plan, script)
-    changed = given and not is_same_definition(pinned, plan.workflow)
     made = new_run_id()
-    state, new_entries = _replay_until(before, entries, plan, made, at, changed)
-    if state.status == "failed":
-        raise StoreError(f"the new run would fail at once, as run {run_id} did: {state.error}")
-    if state.over:
-        too = ", with these changes too" if changed else ""
-        raise StoreError(f"run {run_id} is over{too}; say where the new one is to begin (--at ADDRESS)")
-    if message is not None:
-        # Masked by the secrets of both workflows: the message may quote one of the old run.
-        new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
-        # At the time of the last fact: the fork does not work before it is resumed.
-        edited = Edited(_call_at(state, at), new_message, new_entries[-1].fact.time)
-        try:
-            append_fact(state, new_entries, edited)
-        except IllegalFact:
-            raise StoreError(
-                f"'{edited.address}' has finished, so its message cannot be changed; "
-                "say where the new run is to begin (--at ADDRESS)"
-            ) from None
-    new_pinned = pin_changes(pinned, plan if given else None, limits, script)
-    await create_fork(store, run_id, at, plan, new_pinned, state, new_entries)
+
+    def play() -> tuple[Plan, Pinned, Run, list[Entry]]:
+        past, before = without_stop(entries), pinned_plan(pinned)
+        given = workflow is not None or bool(limits) or bool(variables)
+        plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
+        warnings.extend(_warnings(plan, script))
+        changed = given and not is_same_definition(pinned, plan.workflow)
+        state, new_entries = _replay_until(before, past, plan, made, at, changed)
+        if state.status == "failed":
+            raise StoreError(f"the new run would fail at once, as run {run_id} did: {state.error}")
+        if state.over:
+            too = ", with these changes too" if changed else ""
+            raise StoreError(f"run {run_id} is over{too}; say where the new one is to begin (--at ADDRESS)")
+        if message is not None:
+            _change_message(pinned, plan, state, new_entries, at, message)
+        new_pinned = pin_changes(pinned, plan if given else None, limits, script, script_rights)
+        return plan, new_pinned, state, new_entries
+
+    # In a thread: a long run takes seconds, and a server has other requests meanwhile.
+    plan, new_pinned, state, new_entries = await asyncio.to_thread(play)
+    await create_fork(store, run_id, at, plan, new_pinned, state, new_entries, started_by)
     return made
 
 
+def _change_message(
+    pinned: Pinned, plan: Plan, state: Run, entries: list[Entry], at: str, message: str
+) -> None:
+    """Replaces the input of the call at an address of the fork."""
+    # Masked by the secrets of both workflows: the message may quote one of the old run.
+    new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
+    # At the time of the last fact: the fork does not work before it is resumed.
+    edited = Edited(_call_at(state, at), new_message, entries[-1].fact.time)
+    try:
+        append_fact(state, entries, edited)
+    except IllegalFact:
+        raise StoreError(
+            f"'{edited.address}' has finished, so its message cannot be changed; "
+            "say where the new run is to begin (--at ADDRESS)"
+        ) from None
+
+
 async def create_fork(
-    store: Store, run_id: str, at: str, plan: Plan, pinned: Pinned, state: Run, entries: list[Entry]
+    store: Store,
+    run_id: str,
+    at: str,
+    plan: Plan,
+    pinned: Pinned,
+    state: Run,
+    entries: list[Entry],
+    started_by: str | None = None,
 ) -> None:
     """Stores a fork of a run, with its history. Its id is that of the state."""
-    lines = [encode_entry(entry) for entry in entries]
-    origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
+    origin = Origin(run_id, at, await asyncio.to_thread(_chunks_of, entries))
     row = await store.row(run_id)
     journal = await create(
         store,
@@ -696,13 +724,22 @@ async def create_fork(
         state.input,
         origin=origin,
         group=row.group,
-        started_by=row.started_by,
+        started_by=row.started_by if started_by is None else started_by,
     )
     # The entries are written with the run; this writes its status and summary.
     try:
         await journal.commit(state)
     finally:
         await journal.close()
+
+
+CHUNK_FACTS = 64
+"""Facts of a chunk in a new fork. A reader unpacks a chunk for each page of it that it reads."""
+
+
+def _chunks_of(entries: list[Entry]) -> tuple[Chunk, ...]:
+    parts = (entries[at : at + CHUNK_FACTS] for at in range(0, len(entries), CHUNK_FACTS))
+    return tuple(Chunk(len(part), pack(map(encode_entry, part))) for part in parts)
 
 
 async def replay(
@@ -738,6 +775,7 @@ async def revise(
     limits: LimitValues | None = None,
     variables: Mapping[str, Any] | None = None,
     script: Script | None = None,
+    script_rights: Sequence[str] | None = None,
     allow_paths: AllowPaths = (),
     warnings: list[Diagnostic],
     parts: UnstoredParts = NO_PARTS,
@@ -757,32 +795,38 @@ async def revise(
             raise StoreError(
                 f"run {run_id} has not failed, so it cannot be retried; it is {opened.state.status}"
             )
-        plan = changed_plan(pinned, workflow, limits, variables, allow_paths, parts)
-        warnings += _warnings(plan, script)
-        if script is None and is_same_definition(pinned, plan.workflow):
-            return False, plan
-        new_pinned = pin_changes(pinned, plan, limits, script)
-        # Fails if something is missing here that the run needs.
-        plan_to_resume(new_pinned, plan if workflow is not None or variables else None, parts)
-        before = pinned_plan(pinned)
-        state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
-        if state.status == "failed":
-            raise StoreError(f"with these changes run {run_id} would fail again: {state.error}")
-        lines = tuple(encode_entry(entry).decode() for entry in new_entries)
-        revision = opened.state.revision + 1
-        fact = Revised(
-            new_pinned.workflow,
-            new_pinned.limits,
-            lines,
-            opened.state.seq,
-            revision,
-            _now(new_entries),
-            new_pinned.script,
-            _new_events(_events_of(before, entries), _events_of(plan, new_entries)),
-        )
-        journal.add(fact)
-        await journal.commit(apply_revised(fact, plan)[0])
-        return True, plan
+
+        def play() -> tuple[Plan, Run | None]:
+            plan = changed_plan(pinned, workflow, limits, variables, allow_paths, parts)
+            warnings.extend(_warnings(plan, script))
+            if script is None and is_same_definition(pinned, plan.workflow):
+                return plan, None
+            new_pinned = pin_changes(pinned, plan, limits, script, script_rights)
+            # Fails if something is missing here that the run needs.
+            plan_to_resume(new_pinned, plan if workflow is not None or variables else None, parts)
+            before = pinned_plan(pinned)
+            state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
+            if state.status == "failed":
+                raise StoreError(f"with these changes run {run_id} would fail again: {state.error}")
+            fact = Revised(
+                new_pinned.workflow,
+                new_pinned.limits,
+                tuple(encode_entry(entry).decode() for entry in new_entries),
+                opened.state.seq,
+                opened.state.revision + 1,
+                _now(new_entries),
+                new_pinned.script,
+                _new_events(_events_of(before, entries), _events_of(plan, new_entries)),
+                new_pinned.script_rights,
+            )
+            journal.add(fact)
+            return plan, apply_revised(fact, plan)[0]
+
+        # In a thread, as in `fork`. Nobody else uses this journal.
+        plan, revised = await asyncio.to_thread(play)
+        if revised is not None:
+            await journal.commit(revised)
+        return revised is not None, plan
     finally:
         await journal.close()
 
@@ -910,13 +954,22 @@ def _call_at(state: Run, at: str) -> str:
 
 
 def pin_changes(
-    pinned: Pinned, changed: Plan | None, limits: LimitValues | None, script: Script | None
+    pinned: Pinned,
+    changed: Plan | None,
+    limits: LimitValues | None,
+    script: Script | None,
+    script_rights: Sequence[str] | None = None,
 ) -> Pinned:
-    """What the fork is pinned to: as the old run, with what was changed."""
+    """What the fork is pinned to: as the old run, with what was changed. A script that it inherits keeps the
+    rights that `script_rights` has, too: who forks a run gets no rights from its script."""
     changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}
     if script is not None:
         secrets = secrets_of(changed) if changed is not None else available_secrets(pinned)
         changes["script"] = secrets.mask(script.text)
+        changes["script_rights"] = script.rights
+    elif pinned.script and script_rights is not None:
+        before = script_rights if pinned.script_rights is None else pinned.script_rights
+        changes["script_rights"] = tuple(right for right in before if right in script_rights)
     if changed is not None:
         changes["workflow"] = pin(changed).workflow
     return msgspec.structs.replace(pinned, **changes)

@@ -9,16 +9,19 @@ second log could differ from the first, and nothing in a journal can be changed 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
-from roundel.hosts.stored_run import replay_run
+from roundel.hosts.stored_run import start_replay
 from roundel.journal.store import Store, StoreError
+from roundel.kernel.commands import Intercept
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Answered, Fact, Finished, Intercepted
+from roundel.kernel.facts import Answered, Finished, Intercepted
 from roundel.memory.files import split_passages
 from roundel.memory.namespaces import NAME_PREFIX, PATH_PREFIX, escape_name
 from roundel.memory.run_memory import confidence_of
@@ -46,32 +49,74 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
     """The messages of a run's nodes, in order; for a pruned run, those that are left.
 
     Messages of nodes with `log_output: false` are not shown."""
+    async with aclosing(_quarantined_messages(store, run_id, 0)) as steps:
+        return [one async for _, found in steps for one in found]
+
+
+PAGE_BYTES = 1_000_000
+"""A page of messages ends when they have so many characters."""
+PAGE_EVENTS = 20_000
+"""And after so many events, if few of them have messages."""
+
+
+async def quarantine_page(
+    store: Store, run_id: str, after: int = 0, limit: int = 50
+) -> tuple[list[Quarantined], int | None]:
+    """The messages that belong to the events after a number, as many as `quarantine` has or some `limit` of
+    them, and the number after which the next page begins; None if nothing is left. Costs no more at the end
+    of a long run than at its beginning. A page may have no messages although others follow."""
+    page: list[Quarantined] = []
+    size = 0
+    async with aclosing(_quarantined_messages(store, run_id, after)) as steps:
+        async for seq, found in steps:
+            page += found
+            size += sum(len(one.content) for one in found)
+            if len(page) >= limit or size >= PAGE_BYTES or seq - after >= PAGE_EVENTS:
+                return page, seq
+    return page, None
+
+
+async def _quarantined_messages(
+    store: Store, run_id: str, after: int
+) -> AsyncGenerator[tuple[int, list[Quarantined]]]:
+    """The messages of a run by step, each with the number of the last event of the step. Facts have the
+    messages, with metadata; events say when a node is completed, and whether its output may be shown. So a
+    message waits for its event."""
     kept = await store.kept(run_id)
     if kept is not None:
-        return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
-    return list(_quarantined_messages([pair async for pair in replay_run(store, run_id)]))
-
-
-def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
-    """The messages of a replayed run. Facts have the messages, with metadata; events say when a node is
-    completed, and whether its output may be shown. So a message waits for its event."""
-    messages: dict[str, tuple[Message, ...]] = {}
+        for event in kept[bisect_right(kept, after, key=lambda event: event.seq) :]:
+            if _shows_output(event):
+                yield event.seq, [_quarantined_from_event(event, _seconds(event))]
+        return
+    replay = await start_replay(store, run_id, after)
+    # Of calls that had finished when the snapshot was taken, while middleware had their messages.
+    messages: dict[str, tuple[Message, ...]] = {
+        address: execution.command.messages
+        for address, execution in replay.state.calls.items()
+        if isinstance(execution.command, Intercept) and execution.command.messages is not None
+    }
     """The messages of calls by address, until the event that their node is completed."""
-    for fact, events in steps:
-        if isinstance(fact, Finished):
-            messages[fact.address] = fact.outcome.messages
-        elif isinstance(fact, Answered):
-            messages[fact.address] = (fact.message,)
-        elif isinstance(fact, Intercepted) and fact.messages is not None:
-            messages[fact.address] = fact.messages
-        for event in filter(_shows_output, events):
-            # A node that contains a graph or has a conversation with its model has no messages of a
-            # single call; its event has its output.
-            given_messages = messages.pop(event.address or "", ())
-            if given_messages:
-                yield from (_quarantined(event, message, fact.time) for message in given_messages)
-            else:
-                yield _quarantined_from_event(event, fact.time)
+    async with aclosing(replay.stored()) as steps:
+        async for fact, events in steps:
+            if isinstance(fact, Finished):
+                messages[fact.address] = fact.outcome.messages
+            elif isinstance(fact, Answered):
+                messages[fact.address] = (fact.message,)
+            elif isinstance(fact, Intercepted) and fact.messages is not None:
+                messages[fact.address] = fact.messages
+            found: list[Quarantined] = []
+            for event in filter(_shows_output, events):
+                # A node that contains a graph or has a conversation with its model has no messages of a
+                # single call; its event has its output.
+                given_messages = messages.pop(event.address or "", ())
+                if event.seq <= after:
+                    continue
+                if given_messages:
+                    found += [_quarantined(event, message, fact.time) for message in given_messages]
+                else:
+                    found.append(_quarantined_from_event(event, fact.time))
+            if events and events[-1].seq > after:
+                yield events[-1].seq, found
 
 
 def _shows_output(event: Event) -> bool:
@@ -220,6 +265,13 @@ class Memory(StoreClient):
     async def quarantine(self, run: str) -> Sequence[Quarantined]:
         """All messages that the nodes of a run returned."""
         return await quarantine(self._store, await find(self._store, run))
+
+    async def quarantine_page(
+        self, run: str, *, after: int = 0, limit: int = 50
+    ) -> tuple[Sequence[Quarantined], int | None]:
+        """Some `limit` of these messages, of the events after a number, and the number to continue after;
+        None if nothing is left."""
+        return await quarantine_page(self._store, await find(self._store, run), after, limit)
 
 
 def _matches_kind(shelf: str, kind: str) -> bool:

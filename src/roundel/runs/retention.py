@@ -1,4 +1,5 @@
-"""Pruning: how much of a run that is over stays in the store, all of it or some of its rounds.
+"""Pruning: how much of a run that is over stays in the store, all of it or some of its rounds; and how long
+the audit log and the versions of saved workflows stay.
 
 A pruned run is a list of events. Its facts are deleted, so it can be read, but neither resumed nor
 forked nor replayed. Facts could not be thinned out: each depends on those before it.
@@ -6,13 +7,20 @@ forked nor replayed. Facts could not be thinned out: each depends on those befor
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TypeVar
+
+from msgspec import Struct
 
 from roundel.hosts.stored_run import read_events
-from roundel.journal.store import Store, StoreError
+from roundel.journal.documents import LATER, DocumentStore
+from roundel.journal.store import Store, StoreError, StoreFailure
 from roundel.kernel.events import Event
 
+T = TypeVar("T")
 KEEP_NOTHING = "nothing"
 FINAL_STATUSES = ("completed", "failed", "stopped")
 _ROUND = re.compile(r"^(.*)\[(\d+)\]")
@@ -25,6 +33,25 @@ async def prune(store: Store, run_id: str, keep: str) -> None:
     """Deletes a run except for the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several
     with commas) and everything that happened outside of loops; `nothing` deletes the run. A run that was
     pruned before stays as it is: what is missing cannot be chosen again."""
+    await with_room(store, lambda: _prune(store, run_id, keep))
+
+
+async def with_room(store: Store, work: Callable[[], Awaitable[T]]) -> T:
+    """Does some work on the way to deleting runs. If the store fails, since the disk may be full, it repeats
+    the work with the room that was set aside, and sets room aside again."""
+    try:
+        return await work()
+    except StoreFailure:
+        if not await store.use_room():
+            raise
+    done = await work()
+    with contextlib.suppress(StoreFailure):  # there may be no room for that yet
+        await store.compact()
+        await store.set_room_aside()
+    return done
+
+
+async def _prune(store: Store, run_id: str, keep: str) -> None:
     row = await store.row(run_id)
     if row.status not in FINAL_STATUSES:
         raise StoreError(f"run {run_id} is {row.status}; only finished runs can be pruned")
@@ -61,18 +88,49 @@ def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
             yield event
 
 
+AUDIT, WORKFLOWS = "audit", "workflows"
+"""The log and the collection of a server, which are pruned without one."""
+BY = "command line"
+
+
+class VersionPolicy(Struct, frozen=True):
+    """Which versions of each saved workflow stay, besides its newest."""
+
+    keep: int = 1
+    """This number of the newest ones."""
+    until: float = LATER
+    """Those that were saved at this time or later."""
+
+
+async def prune_audit_log(documents: DocumentStore, until: float) -> int:
+    """Deletes the entries of the audit log that are older than a time; returns how many. The log says so."""
+    await _audit(documents, "audit.prune", until=until)
+    return await documents.trim(AUDIT, until)
+
+
+async def prune_versions(documents: DocumentStore, policy: VersionPolicy) -> int:
+    """Deletes old versions of saved workflows; returns how many."""
+    until = policy.until if policy.until != LATER else None
+    await _audit(documents, "workflow.prune", keep=policy.keep, until=until)
+    return await documents.trim_versions(WORKFLOWS, keep=policy.keep, until=policy.until)
+
+
+async def _audit(documents: DocumentStore, action: str, **details: object) -> None:
+    entry = {"time": time.time(), "who": None, "action": action, "subject": "", "by": BY}
+    await documents.append(AUDIT, {**entry, **details})
+
+
 def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
     """The rounds that stay, each as the address of its loop and its number. The loop's address contains
     the outer round, so an inner loop is judged anew in each of them."""
-    rounds: dict[str, list[int]] = {}
+    rounds: dict[str, dict[int, None]] = {}
     scores: dict[tuple[str, int], float] = {}
     for event in events:
         place = _ROUND.match(event.address or "")
         if place is None:
             continue
         loop, number = place[1], int(place[2])
-        if number not in (known := rounds.setdefault(loop, [])):
-            known.append(number)
+        rounds.setdefault(loop, {})[number] = None
         score = event.data.get("score", (event.data.get("data") or {}).get("score"))
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             scores[loop, number] = float(score)
@@ -84,7 +142,7 @@ def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int
 
 
 def _choose_rounds(
-    loop: str, numbers: list[int], scores: dict[tuple[str, int], float], policy: list[str]
+    loop: str, numbers: Collection[int], scores: dict[tuple[str, int], float], policy: list[str]
 ) -> Iterable[int]:
     """The rounds of one loop that any word of the policy names."""
     for word in policy:

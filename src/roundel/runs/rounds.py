@@ -14,6 +14,7 @@ is over, or if a later round has begun and none of its nodes is running: rounds 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import count
@@ -28,10 +29,12 @@ from roundel.kernel.events import Event
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.workflow.limits import dollars, picodollars
 
+PAGE = 500
+"""Events that are counted before other tasks run."""
 RoundStatus = Literal["running", "completed", "failed", "stopped"]
 
 
-class Round(Struct, frozen=True):
+class Round(Struct, frozen=True, gc=False):
     """The figures of one round. Created by `loop_rounds`."""
 
     address: str
@@ -84,7 +87,31 @@ def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list
 
 
 class _OpenRound:
-    """A round whose figures are being added up."""
+    """A round whose figures are being added up. A server keeps many: each container that it does without is
+    one less for the garbage collector to look at."""
+
+    __slots__ = (
+        "address",
+        "began",
+        "cost",
+        "ended",
+        "failed",
+        "failures",
+        "has_nodes",
+        "has_successor",
+        "lane",
+        "last_event",
+        "left",
+        "number",
+        "outputs",
+        "priced",
+        "running",
+        "score",
+        "started",
+        "statements",
+        "texts",
+        "tokens",
+    )
 
     def __init__(self, address: str, number: int, began: str, now: float, lane: int) -> None:
         self.address = address
@@ -98,9 +125,9 @@ class _OpenRound:
         """A later round of its loop has begun."""
         self.has_nodes = False
         """One of its nodes has started: rounds that run in parallel begin before their nodes."""
-        self.running: set[str] = set()
-        """The addresses of its nodes that are running."""
-        self.failed: set[str] = set()
+        self.running: set[str] | None = None
+        """The addresses of its nodes that are running; None if there are none, like below."""
+        self.failed: set[str] | None = None
         """The addresses of its nodes that have failed, and did not run again."""
         self.failures = 0
         self.score: float | None = None
@@ -123,17 +150,25 @@ class _OpenRound:
         status = data.get("status")
         self.has_nodes = True
         if status == "running":
+            self.running = self.running or set()
             self.running.add(address)
-            self.failed.discard(address)
+            self.failed = _without(self.failed, address)
             return
-        self.running.discard(address)
+        self.running = _without(self.running, address)
         if status == "completed" and self.failed:
             # A node that has completed caught what failed inside of it.
             inside = tuple(f"{start}{mark}" for start in _addresses_inside(address) for mark in "[/#")
-            self.failed = {other for other in self.failed if not other.startswith(inside)}
+            self.failed = {other for other in self.failed if not other.startswith(inside)} or None
         elif status == "failed" and not data.get("handled"):
+            self.failed = self.failed or set()
             self.failed.add(address)
             self.failures += 1
+
+
+def _without(addresses: set[str] | None, address: str) -> set[str] | None:
+    if addresses is not None:
+        addresses.discard(address)
+    return addresses or None
 
 
 class RoundTally:
@@ -153,6 +188,11 @@ class RoundTally:
         self._novelties: dict[tuple[str, ...], float] = {}
         """The novelty of texts, each after those before it: comparing them takes longest by far, and outer
         loops and later calls of `loops` compare the same ones again."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were counted."""
+        return len(self._rounds)
 
     def add(self, event: Event, worked: float | None = None) -> None:
         """Counts an event for its rounds. A round has no event for its end: it lasts until its last
@@ -281,8 +321,10 @@ class RoundTally:
 async def count_events(store: Store, run_id: str, tally: RoundTally) -> None:
     """Adds the stored events of a run that a tally does not have yet, each with its working time."""
     async for worked, events in follow_steps(store, run_id, after=tally.seq, live=False):
-        for event in events:
+        for number, event in enumerate(events, 1):
             tally.add(event, worked)
+            if number % PAGE == 0:  # those of a pruned run come together
+                await asyncio.sleep(0)
 
 
 def _count_tokens(open_round: _OpenRound, event: Event) -> None:

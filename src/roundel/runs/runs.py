@@ -9,6 +9,7 @@ comparing, pruning.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -53,7 +54,7 @@ from roundel.kernel.state import Lock
 from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
 from roundel.nodes.loading import Source, load_plan
 from roundel.plan.breakpoints import parse_breakpoints
-from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
@@ -314,11 +315,12 @@ class Runs:
         limits: LimitValues | None = None,
         variables: Mapping[str, Any] | None = None,
         script: ScriptSource = None,
+        script_rights: Sequence[str] | None = None,
         allow_paths: AllowPaths = (),
         attach: Attach | None = None,
     ) -> str:
         """Takes up a failed run here without waiting for it. Returns its id, or that of the new run that
-        retries failed items."""
+        retries failed items. `script_rights` limits a script that is inherited, as in `fork`."""
         run_id = await self.find(run_id)
         if failed_items:
             new = await fork_failed_items(
@@ -328,6 +330,7 @@ class Runs:
                 limits=limits,
                 variables=variables,
                 script=read_script(script),
+                script_rights=script_rights,
                 allow_paths=allow_paths,
             )
             if new and (await self.store.row(new)).status == "completed":
@@ -345,6 +348,7 @@ class Runs:
                 limits=limits,
                 variables=variables,
                 script=read_script(script),
+                script_rights=script_rights,
                 allow_paths=allow_paths,
                 warnings=found,
                 parts=self.engine.recall(run_id).parts,
@@ -364,12 +368,13 @@ class Runs:
         """Shows a run that was completed by a change alone to the process that retried it: its events from
         the change on, or its end if it is a new run."""
         attachment = resolve_attachment(attach, run_id, await self.inspect(run_id))
+        if attachment.on_event is None:
+            return
         events = await self.events(run_id)
         ends = [number for number, event in enumerate(events[:-1]) if event.event == "run_finished"]
         failed = ends[-1] if ends else len(events) - 2
-        if attachment.on_event is not None:
-            for event in events[failed + 1 :]:
-                attachment.on_event(event)
+        for event in events[failed + 1 :]:
+            attachment.on_event(event)
 
     async def result(self, run_id: str) -> Result:
         """Waits until a run is idle, whichever process executes it."""
@@ -660,7 +665,7 @@ class Runs:
         run_id = await self.find(run_id)
         tally = RoundTally(await self._speakers(run_id))
         await count_events(self.store, run_id, tally)
-        return tally.loops()
+        return await asyncio.to_thread(tally.loops)
 
     async def script(self, run_id: str) -> str:
         """What models, tools and people answered in a run, as the text of a script file, with which a run of
@@ -698,14 +703,18 @@ class Runs:
         variables: Mapping[str, Any] | None = None,
         message: str | None = None,
         script: ScriptSource = None,
+        script_rights: Sequence[str] | None = None,
         allow_paths: AllowPaths = (),
+        started_by: str | None = None,
     ) -> str:
         """Creates a run that begins where an old one reached an address, and returns its id; `resume`
         executes it.
 
         `workflow` replaces the run's own. For one that was built in Python it may be the same, also
         with other code; `resume` needs it again. `variables` are set in `workflow`, or in the file that
-        the run was started from."""
+        the run was started from. The new run inherits the script of the old one, with those of its rights
+        (llm/script.py) that are among `script_rights`, if these are given. `started_by` is the id of the
+        token that the new run counts for; None for that of the old run."""
         replies, found = read_script(script), list[Diagnostic]()
         made = await forking.fork(
             self.store,
@@ -716,7 +725,9 @@ class Runs:
             variables=variables,
             message=message,
             script=replies,
+            script_rights=script_rights,
             allow_paths=allow_paths,
+            started_by=started_by,
             warnings=found,
         )
         self._warn(found)
@@ -794,8 +805,9 @@ def _load_plan(
 
 def _changed(plan: Plan, limits: LimitValues | None, group: str | None) -> Plan:
     """The plan with other limits and another memory group; the same plan if neither is given."""
-    if not limits and group is None:
+    changed = with_group(with_limits(plan.workflow, limits or {}), group)
+    if changed is plan.workflow and plan.semantics == SEMANTICS:
         return plan
-    made = compile_workflow(with_group(with_limits(plan.workflow, limits or {}), group))
+    made = compile_workflow(changed)
     made.warnings = plan.warnings
     return made

@@ -7,13 +7,27 @@ below a field describes it in the schema.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 
 from roundel.server.problems import MEDIA_TYPE
 
+MAX_ERRORS = 200
+"""Errors of a body that are looked at one by one."""
+
 MAX_TEXT = 5_000_000
+MAX_ENTRIES = 1_000
+"""Entries of a map, such as that of variables."""
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 ShortText = Annotated[str, Field(max_length=2_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -23,6 +37,17 @@ Cursor = Annotated[
     Field(pattern="^[0-9]{0,18}$", description="`next` of the page before; empty for the first page."),
 ]
 PageSize = Annotated[int, Field(ge=1, le=200, description="The most rows of a page.")]
+
+
+def _check_entries(given: Any) -> Any:
+    """Before each entry is validated, which may give several errors."""
+    if isinstance(given, dict) and len(given) > MAX_ENTRIES:
+        raise ValueError(f"at most {MAX_ENTRIES} entries")
+    return given
+
+
+FEW_ENTRIES = BeforeValidator(_check_entries), Field(max_length=MAX_ENTRIES)
+"""For the annotation of a map whose values have a type."""
 
 
 class RequestBody(BaseModel):
@@ -47,6 +72,18 @@ class RequestBody(BaseModel):
                 "a text is not valid Unicode, a number is none, or it is nested too deeply"
             ) from None
         return given
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _has_few_errors(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Refuses with one error what has very many: an object for each of them would take much longer than
+        finding them."""
+        try:
+            return validate(given)
+        except ValidationError as error:
+            if error.error_count() <= MAX_ERRORS:
+                raise
+            raise ValueError(f"{error.error_count()} parts are not valid") from None
 
 
 class ResponseBody(BaseModel):

@@ -1,7 +1,8 @@
 """What the routes share: the runs, the event hub, who calls, the policy of the operator, and the audit log.
 
-`caller(role)` is the dependency of every route: it authenticates the request and checks the role. Nothing
-else of a request decides what the caller may do.
+`caller(role)` is the dependency of every route: it says which role the route needs, and gets the caller that
+`admit` has found before the body was read (admission.py). Nothing else of a request decides what the caller
+may do.
 """
 
 from __future__ import annotations
@@ -10,33 +11,42 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyCookie, HTTPBearer
 from msgspec import Struct
 
 from roundel.hosts.engine import Attachment
+from roundel.hosts.shared_budgets import ONE_CALL, SharedBudgets
 from roundel.journal.documents import DocumentStore
 from roundel.journal.store import RunRow
 from roundel.llm.script import Script
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
+from roundel.server.accepted_texts import AcceptedTexts
 from roundel.server.feed import EventHub
-from roundel.server.identity import Identities, Principal, Role
+from roundel.server.identity import Identities, Principal, Role, token_names
+from roundel.server.logs import note_caller
+from roundel.server.long_work import LongWork
 from roundel.server.problems import Problem, not_found
+from roundel.server.readiness import StoreProbe
 from roundel.server.round_figures import RoundFigures
-from roundel.server.security import UNSAFE
+from roundel.server.security import UNSAFE, host_port
 from roundel.server.sign_in import FailureLimiter
+from roundel.server.worker_pool import WORKERS, WorkerPool
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.policy import Policy, check_policy
 
 if TYPE_CHECKING:
     from roundel.telemetry.prometheus import Metrics
 
-COOKIE = "roundel_session"
+COOKIE = "roundel_session_"
+"""The name of the session's cookie, without the port. Browsers send a cookie to all ports of a host, so that
+two servers on one host would overwrite each other's."""
 SECURE_COOKIE = f"__Host-{COOKIE}"
-"""Its name under TLS: browsers accept it from this host alone, and never without TLS."""
+"""The same under TLS: browsers accept it from this host alone, and never without TLS."""
+_PRINCIPAL = "roundel.principal"
+"""In the scope of a request: its caller."""
 AUDIT = "audit"
 
 
@@ -52,8 +62,16 @@ class ServerSettings(Struct, frozen=True):
     """Runs that may be executed at the same time; a start beyond it is refused with 429."""
     max_streams: int = 1000
     """Streams of events that may be open at the same time."""
+    max_streams_per_caller: int = 100
+    """Those of one token, with the browsers that have signed in with it."""
+    max_connections: int = 4096
+    """Connections that may be open at the same time; fewer if the process may not open enough files."""
+    max_connections_per_address: int = 256
+    """Those of one address; that of this machine, from which a proxy connects, is not limited."""
     shutdown_seconds: float = 10.0
     """How long calls in flight may take to finish when the server shuts down."""
+    text_workers: int = WORKERS
+    """Processes that read texts."""
     demo: bool = False
     """Whether it shows the demo (demo.py)."""
 
@@ -70,11 +88,19 @@ class ServerContext:
     ) -> None:
         self.runs, self.documents, self.settings, self.clock = runs, documents, settings, clock
         self.identities = Identities(documents, clock)
-        self.hub = EventHub(runs, settings.max_streams)
+        self.hub = EventHub(runs, settings.max_streams, settings.max_streams_per_caller)
+        limits, names = settings.policy.limits, token_names(documents)
+        self.shared = SharedBudgets(lambda: runs.store, limits, clock, names) if limits else None
+        """The limits of groups and tokens; None if the operator has set none."""
         self.sign_ins = FailureLimiter()
+        self.workers = WorkerPool(settings.policy, settings.text_workers)
+        """Reads texts that are new to the server."""
+        self.accepted = AcceptedTexts(settings.policy)
+        self.probe = StoreProbe(documents)
         self.plans: dict[tuple[str, str], bytes] = {}
         """Encoded plans by run and density, the one that was asked for last at the end."""
         self.round_figures = RoundFigures(runs)
+        self.long_work = LongWork()
         self.metrics = create_metrics()
         """The metrics of all runs that this server executes; None if their package is missing."""
         self.middleware: tuple[Middleware, ...] = (self.metrics,) if self.metrics is not None else ()
@@ -110,6 +136,14 @@ class ServerContext:
         if self.active_runs >= self.settings.max_active_runs:
             detail = f"{self.active_runs} runs are already in flight; try again later"
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
+
+    async def check_shared_limits(self, row: RunRow, started_by: str) -> None:
+        """LimitReached if a new run from a point of this one would be one too many, or could not call a
+        model."""
+        if self.shared is not None:
+            limits = await self.shared.limits_of(row.group, started_by)
+            is_scripted = bool((await self.runs.store.pinned(row.id)).script)
+            await self.shared.check_room(limits, None if is_scripted else ONE_CALL)
 
     async def execute(
         self, begin: Callable[[], Coroutine[Any, Any, Any]], run_id: str = "", *, limited: bool = True
@@ -169,17 +203,22 @@ class ServerContext:
         await self.runs.engine.release(self.settings.shutdown_seconds)
 
     async def close(self) -> None:
-        """Ends the streams, and stops counting."""
+        """Ends the streams and the workers, and stops counting."""
         await self.hub.close()
+        await self.workers.close()
         tasks = list(self._active.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def row(self, run_id: str) -> RunRow:
+        """The row of a run, with an excerpt of its output."""
+        return await self.runs.store.row(run_id, excerpt=True)
+
     async def visible_row(self, caller: Principal, run_id: str) -> RunRow:
         """The row of a run that the caller may see. An id is complete here: the beginning of one could
         belong to a run of another group."""
-        row = await self.runs.store.row(run_id)
+        row = await self.row(run_id)
         if not caller.sees(row.group):
             raise not_found()
         return row
@@ -214,8 +253,11 @@ async def authenticate(request: Request) -> Principal | None:
 
 
 def cookie_name(request: Request) -> str:
-    """The name of the session's cookie. Under TLS only the one counts that nobody can set without it."""
-    return SECURE_COOKIE if request.url.scheme == "https" else COOKIE
+    """The name of the session's cookie. Under TLS only the one counts that nobody can set without it. The
+    port is the one that the browser has connected to, which several servers behind a proxy share."""
+    secure = request.scope["scheme"] == "https"
+    port = host_port(request.headers.get("host", "")) or (443 if secure else 80)
+    return f"{SECURE_COOKIE if secure else COOKIE}{port}"
 
 
 async def still_sees(request: Request, group: str | None) -> bool:
@@ -232,27 +274,28 @@ def unauthenticated(detail: str = "") -> Problem:
     return Problem(401, "unauthenticated", detail, headers={"www-authenticate": "Bearer"})
 
 
-# For the OpenAPI document only; `authenticate` reads the headers itself.
-_bearer = HTTPBearer(auto_error=False, scheme_name="token")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session")
+async def admit(request: Request, role: Role) -> None:
+    """Finds the caller of a request, once, and refuses those who may not do what takes this role."""
+    principal = await authenticate(request)
+    if principal is None:
+        raise unauthenticated("a token or a session is needed")
+    if principal.by_cookie and request.method in UNSAFE and "origin" not in request.headers:
+        raise Problem(403, "forbidden", "a request from a browser needs the header Origin")
+    note_caller(principal.id, principal.name)
+    if not principal.may(role):
+        raise Problem(403, "forbidden", f"this requires the role {role}; your role is {principal.role}")
+    request.scope[_PRINCIPAL] = principal
 
 
 def caller(role: Role) -> Any:
     """The dependency of a route that needs a role: the Principal of the request."""
 
-    async def check(
-        request: Request, _token: Annotated[Any, Depends(_bearer)], _session: Annotated[Any, Depends(_cookie)]
-    ) -> Principal:
-        principal = await authenticate(request)
-        if principal is None:
-            raise unauthenticated("a token or a session is needed")
-        if principal.by_cookie and request.method in UNSAFE and "origin" not in request.headers:
-            raise Problem(403, "forbidden", "a request from a browser needs the header Origin")
-        if not principal.may(role):
-            raise Problem(403, "forbidden", f"this requires the role {role}; your role is {principal.role}")
+    async def admitted(request: Request) -> Principal:
+        # Missing if the route is no `Route`, which then serves nobody.
+        principal: Principal = request.scope[_PRINCIPAL]
         return principal
 
-    # For the schema (openapi.py); a route cannot need another role than it says.
-    check.role = role  # type: ignore[attr-defined]
-    dependency: Callable[..., Coroutine[Any, Any, Principal]] = check
+    # For `Route`, which checks it, and for the schema (openapi.py).
+    admitted.role = role  # type: ignore[attr-defined]
+    dependency: Callable[..., Coroutine[Any, Any, Principal]] = admitted
     return Depends(dependency)

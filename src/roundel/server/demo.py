@@ -25,7 +25,7 @@ from msgspec import Struct
 from roundel.journal.store import NoRun
 from roundel.llm.script import Script, script_from
 from roundel.server.context import ServerContext
-from roundel.server.library import WORKFLOWS, SavedWorkflow, document_key, read_plan
+from roundel.server.library import WORKFLOWS, SavedWorkflow, compile_accepted, document_key, in_reader
 from roundel.server.problems import Problem
 
 MAX_RUNS = 200
@@ -142,8 +142,8 @@ class Demo:
 
     async def _start(self, name: str, text: str, script: Script | None = None) -> str:
         context = self._context
-        plan, report = await read_plan(context, self._workflows[name].text, name=name)
-        assert plan is not None and report.ok, report.errors
+        source = self._workflows[name].text
+        plan = await in_reader(compile_accepted, context.settings.policy, source, None, name)
         return await context.execute(
             lambda: context.runs.start(
                 plan,

@@ -26,8 +26,9 @@ import abc
 import asyncio
 import contextlib
 from bisect import bisect_right
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from roundel.journal.store import NoRun
 from roundel.kernel.events import Event
@@ -41,6 +42,7 @@ WRITE_BYTES = 256 * 1024
 """The most bytes of one write to a client."""
 MAX_TRANSIENT = 256
 MAX_STREAMS = 1000
+MAX_STREAMS_PER_CALLER = 100
 MAX_GROUPS = 10_000
 """How many runs a feed remembers the groups of."""
 ALL_RUNS = ""
@@ -318,11 +320,37 @@ def encode_append(position: int, events: Sequence[Event], skip: int = 0) -> byte
 class EventHub:
     """The feeds of a server, one for each run that somebody follows."""
 
-    def __init__(self, runs: Runs, max_streams: int = MAX_STREAMS, window_bytes: int = WINDOW_BYTES) -> None:
-        self._runs, self._max_streams, self._window_bytes = runs, max_streams, window_bytes
+    def __init__(
+        self,
+        runs: Runs,
+        max_streams: int = MAX_STREAMS,
+        max_streams_per_caller: int = MAX_STREAMS_PER_CALLER,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
+        self._runs, self._window_bytes = runs, window_bytes
+        self._max_streams, self._max_streams_per_caller = max_streams, max_streams_per_caller
+        self._callers: Counter[str] = Counter()
+        """Open streams by caller."""
         self._feeds: dict[str, EventFeed] = {}
         self._closed = asyncio.Event()
         self.clients = 0
+
+    def reserve(self, caller: str) -> Callable[[], None]:
+        """Counts a stream for a caller, until what is returned is called; refuses one more than a caller may
+        have, so that nobody takes all of them. Counted before the stream begins: many that begin at the same
+        time must not be too many together."""
+        self.check()
+        count = self._callers[caller]
+        if count >= self._max_streams_per_caller:
+            detail = f"you have {count} open event streams; close some of them, or try again later"
+            raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
+        self._callers[caller] += 1
+        return partial(self._release, caller)
+
+    def _release(self, caller: str) -> None:
+        self._callers[caller] -= 1
+        if not self._callers[caller]:
+            del self._callers[caller]
 
     def check(self) -> None:
         """Refuses one more stream than the operator allows, and all of them once the server shuts down."""

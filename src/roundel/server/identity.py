@@ -20,7 +20,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
@@ -36,6 +36,8 @@ TOKENS, SESSIONS, CODES = "tokens", "sessions", "codes"
 SESSION_SECONDS = 12 * 3600.0
 CODE_SECONDS = 600.0
 TOKEN_PREFIX = "rdl_"
+PAGE = 200
+"""Tokens that are read from the store at once."""
 MAX_CREDENTIAL = 200
 """Characters of a credential. Longer ones are refused before anything is computed from them."""
 
@@ -93,6 +95,10 @@ class IssuedToken(Struct, frozen=True):
     record: TokenRecord
 
 
+class MakerRevoked(Exception):
+    """The token with which a token was to be created does not exist any more. Nothing was created."""
+
+
 class Identities:
     """Creates and verifies credentials. The documents are shared by all processes of a store."""
 
@@ -108,11 +114,20 @@ class Identities:
         groups: Sequence[str] | None,
         expires: float | None = None,
         created_by: str = "",
+        *,
+        made_with: str = "",
     ) -> IssuedToken:
-        """Creates a token; without `expires` it is valid until it is revoked."""
+        """Creates a token; without `expires` it is valid until it is revoked. MakerRevoked if the token
+        `made_with`, if one is given, was revoked in the meantime."""
         allowed = None if groups is None else tuple(dict.fromkeys(groups))
         record = TokenRecord("", name, role, allowed, self._clock(), expires, created_by=created_by)
-        return await self._issue(TOKENS, record, TOKEN_PREFIX)
+        issued = await self._issue(TOKENS, record, TOKEN_PREFIX)
+        # After it was stored: who revokes looks for tokens after the deletion, so one of the two sees the
+        # other.
+        if made_with and await self.token(made_with) is None:
+            await self._documents.delete(TOKENS, issued.id)
+            raise MakerRevoked
+        return issued
 
     async def _issue(self, collection: str, record: TokenRecord, prefix: str = "") -> IssuedToken:
         key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -131,9 +146,39 @@ class Identities:
         document = await self._documents.get(TOKENS, key)
         return _record(document) if document is not None else None
 
-    async def revoke(self, key: str) -> bool:
-        """Removes a token; whether there was one. Its sessions end with it."""
-        return await self._documents.delete(TOKENS, key)
+    async def revoke(self, key: str, note: Callable[[str], Awaitable[None]]) -> bool:
+        """Removes a token, and those that were made with it, directly or not; whether there was
+        such a token. Their sessions end with them. `note` is called with the id of each before it is removed.
+
+        Here and not where a token is verified, which every request does. Makers are removed after what they
+        made, so that a process that dies in between leaves nothing that a repetition does not find."""
+        if await self.token(key) is None:
+            return False
+        revoked: set[str] = {key}
+        found = [key, *await self._made_with(revoked)]
+        # Again until there are none: a token may make another one until it is removed itself.
+        while found:
+            for one in reversed(found):
+                await note(one)
+                await self._documents.delete(TOKENS, one)
+            revoked.update(found)
+            found = await self._made_with(revoked)
+        return True
+
+    async def _made_with(self, makers: set[str]) -> list[str]:
+        """The tokens that were made with some tokens, directly or not; each behind the one that made it."""
+        by_maker: dict[str, list[str]] = {}
+        after = ""
+        while page := await self.tokens(after=after, limit=PAGE):
+            for key, record in page:
+                by_maker.setdefault(record.created_by, []).append(key)
+            after = page[-1][0]
+        found: list[str] = []
+        pending = list(makers)
+        for maker in pending:  # grows; each token has one maker, which existed before it
+            found += by_maker.get(maker, ())
+            pending += by_maker.get(maker, ())
+        return found
 
     async def verify_token(self, credential: str) -> Principal | None:
         """The caller with this token; None if it is not valid."""
@@ -202,6 +247,17 @@ class Identities:
     async def is_set_up(self) -> bool:
         """Whether somebody could sign in from another machine: there is a token."""
         return bool(await self._documents.list(TOKENS, limit=1))
+
+
+def token_names(documents: DocumentStore) -> Callable[[str], Awaitable[str]]:
+    """Finds the names of tokens by their ids, for the limits of tokens; empty for one that was revoked, and
+    for the session of a browser that has signed in with a code."""
+
+    async def find(key: str) -> str:
+        record = await Identities(documents).token(key)
+        return record.name if record is not None else ""
+
+    return find
 
 
 def _digest(secret: str) -> str:

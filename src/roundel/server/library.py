@@ -4,9 +4,10 @@ A text from the web is data. It is read under the policy of the operator (workfl
 is imported, opened or started that the policy does not name. A text with errors can be saved, as a draft, and
 cannot be run.
 
-Reading a text takes time in proportion to its length, up to seconds, so it happens in a thread: other
-requests and the streams of events continue meanwhile. A thread cannot be ended, so what takes too long keeps
-its thread until it is done; there are few of them (`_READERS`), and what finds none in time is refused, too.
+What reading a text takes is known only afterwards, so a worker process reads it first, which can be killed
+(worker_pool.py). Only what has passed is compiled in this process: in a thread, since it takes up to seconds,
+and once, since the plans of the last texts are kept (accepted_texts.py). A thread cannot be ended, so the
+threads do nothing else that grows with a request; there are few of them (`_READERS`).
 
 Names are compared in the form NFC: some systems send `é` as two characters.
 """
@@ -17,31 +18,39 @@ import asyncio
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
+from fastapi import Request
 from msgspec import Struct
 
+from roundel.hosts.stored_run import pin
 from roundel.journal.documents import Document
+from roundel.llm.script import Script, script_from
 from roundel.nodes.loading import draft_text_plan
 from roundel.plan.graph import Plan
+from roundel.server.accepted_texts import digest_of
 from roundel.server.bodies import RequestBody, Text
+from roundel.server.context import ServerContext, context_of
 from roundel.server.identity import Principal
 from roundel.server.problems import Problem, not_found
-from roundel.workflow.diagnostics import Report, WorkflowError
-
-if TYPE_CHECKING:
-    from roundel.server.context import ServerContext
+from roundel.server.text_jobs import Job, ReadScript, Verdict, Verify
+from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.policy import Policy
 
 WORKFLOWS = "workflows"
 """The collection of documents."""
+UNNAMED = "<text>"
+"""The name of a text that is not saved, in diagnostics."""
 READ_SECONDS = 10.0
-"""How long a request waits for a text to be read."""
+"""How long a request waits for a text that has passed to be compiled."""
+PATIENT_SECONDS = 0.2
+"""How long a job of a worker takes before its request looks whether the client is still there."""
 BATCH = 50
 """Documents that are read from the store at once: each may have a text of megabytes."""
 _READERS = ThreadPoolExecutor(4, "roundel-reader")
-"""Texts that are read at the same time. More would only take the interpreter from each other."""
+"""Texts that are compiled at the same time. More would only take the interpreter from each other."""
 T = TypeVar("T")
 
 
@@ -168,40 +177,97 @@ async def in_reader(function: Callable[..., T], *arguments: Any) -> T:
     return future.result()
 
 
-async def read_plan(
-    context: ServerContext, text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
-) -> tuple[Plan | None, Report]:
-    """The plan of a text, or its draft, and the report. Imports nothing and starts nothing."""
-    return await in_reader(read_text_plan, context, text, variables, name)
+async def in_worker(request: Request, who: Principal, job: Job) -> bytes:
+    """The result of a job of a worker process. If the client goes away, the job is given up."""
+    answer = context_of(request).workers.submit(job, who.id)
+    try:
+        await asyncio.wait({answer}, timeout=PATIENT_SECONDS)
+        if not answer.done():
+            await _answered_or_gone(request, answer)
+        return answer.result()
+    finally:
+        answer.cancel()
 
 
-def read_text_plan(
-    context: ServerContext,
+async def _answered_or_gone(request: Request, answer: asyncio.Future[bytes]) -> None:
+    """Returns when there is an answer; Problem if nobody is there to receive it."""
+    for _ in range(2):  # the body, if nobody has read it, comes before the end
+        message = asyncio.ensure_future(request.receive())
+        waited: list[asyncio.Future[Any]] = [answer, message]
+        try:
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return
+            if message.result()["type"] == "http.disconnect":
+                raise Problem(503, "unavailable", "the client has gone")
+        finally:
+            message.cancel()
+    await asyncio.wait({answer})
+
+
+async def verify(
+    request: Request,
+    who: Principal,
     text: str,
     variables: Mapping[str, Any] | None = None,
-    name: str = "<text>",
-    model: str = "",
-) -> tuple[Plan | None, Report]:
-    """Like `read_plan`, for a function that is in a thread already. `model` is that of agents that name none;
-    a run chooses it when it starts."""
-    return draft_text_plan(text, dict(variables or {}), name, policy=context.settings.policy, model=model)
+    name: str = "",
+    *,
+    find_secrets: bool = False,
+) -> Verdict:
+    """What a worker process finds out about a text."""
+    job = Verify(text=text, variables=dict(variables or {}), name=name or UNNAMED, find_secrets=find_secrets)
+    return msgspec.json.decode(await in_worker(request, who, job), type=Verdict)
 
 
 async def plan_to_run(
-    context: ServerContext,
+    request: Request,
     who: Principal,
     workflow: str | WorkflowText,
     variables: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of a saved workflow, or of a text if the caller may run one; WorkflowError if it has
     errors."""
+    context = context_of(request)
     if isinstance(workflow, WorkflowText):
         if not who.may("author"):
             raise Problem(403, "forbidden", "running an unsaved text requires the role author")
-        text, name = workflow.text, "<text>"
+        text, name = workflow.text, UNNAMED
     else:
         text, name = saved(await find_workflow(context, who, workflow)).text, workflow
-    plan, report = await read_plan(context, text, variables, name)
+    digest = digest_of(text, variables, name)
+    known = context.accepted.find(digest)
+    if isinstance(known, Plan):
+        return known
+    if digest not in context.accepted:
+        verdict = await verify(request, who, text, variables, name)
+        if not verdict.is_sound:
+            raise WorkflowError(one for one in verdict.diagnostics if one.severity == "error")
+    plan = await in_reader(compile_accepted, context.settings.policy, text, variables, name)
+    context.accepted.add(digest, plan, len(text))
+    return plan
+
+
+def compile_accepted(
+    policy: Policy, text: str, variables: Mapping[str, Any] | None = None, name: str = UNNAMED
+) -> Plan:
+    """The plan of a text that has passed, or that is part of Roundel. Imports nothing and starts nothing.
+    WorkflowError if it has errors by now: a file that it names may have changed."""
+    plan, report = draft_text_plan(text, dict(variables or {}), name, policy=policy)
     if plan is None or plan.draft or not report.ok:
         raise WorkflowError(report.errors)
+    pin(plan)  # cached with the plan: a start would do it on the event loop
     return plan
+
+
+async def read_script(request: Request, who: Principal, given: Mapping[str, Any] | str) -> Script:
+    """A script, or the text of one; WorkflowError."""
+    context = context_of(request)
+    digest = digest_of(given)
+    known = context.accepted.find(digest)
+    if isinstance(known, Script):
+        return known
+    if digest not in context.accepted:
+        await in_worker(request, who, ReadScript(script=given))
+    script = await in_reader(script_from, given)
+    context.accepted.add(digest, script, len(script.text))
+    return script

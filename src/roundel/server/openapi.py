@@ -1,6 +1,7 @@
 """The OpenAPI document: what FastAPI derives from the routes, completed by what it cannot know.
 
     x-role       the role that a route needs, from its dependency `caller(role)`; `anyone` if it has none
+    x-body-limit the most bytes of a body (admission.py)
     problems     which errors a route can answer with: those of the guard (security.py) follow from the method
                  and the parameters, all others are named by the route (`problems` in bodies.py)
     structs      the data of lower layers (schemas.py), as components
@@ -11,20 +12,20 @@ The document depends on the installed version alone, and never on how a server w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from roundel.server.admission import ANYONE, BODY_LIMIT, body_limit, role_of
 from roundel.server.bodies import ProblemBody
-from roundel.server.identity import ROLES
+from roundel.server.context import COOKIE
 from roundel.server.problems import MEDIA_TYPE, TITLES, TYPE_PREFIX
 from roundel.server.routes import (
     access,
+    budgets,
     catalog,
     checks,
     control,
@@ -54,13 +55,12 @@ ROUTERS = tuple(
         catalog,
         access,
         memory,
+        budgets,
         system,
         page,
     )
 )
 """All routes, in the order of the document."""
-ANYONE = "anyone"
-"""The role of a route that needs neither a token nor a session."""
 TAGS = {
     "runs": "Start, list, read, control and debug runs.",
     "events": "The events of one run or of all runs, live or as they are stored.",
@@ -92,6 +92,21 @@ PROBLEMS: dict[int, tuple[str, tuple[str, ...]]] = {
     503: ("The server is starting, shutting down, or overloaded.", ("unavailable",)),
 }
 """What each error status means, and the problems that come with it."""
+SECURITY_SCHEMES = {
+    "token": {
+        "type": "http",
+        "description": "A token for programs, as `roundel token create` prints it.",
+        "scheme": "bearer",
+    },
+    "session": {
+        "type": "apiKey",
+        "description": "The session of a browser. The name of the cookie ends with the port that the browser "
+        "connects to. Under TLS it begins with `__Host-`.",
+        "in": "cookie",
+        "name": f"{COOKIE}8420",
+    },
+}
+"""Not as dependencies of the routes, which FastAPI would call for each request: `admit` reads the headers."""
 _GUARD = (400, 403, 414, 421, 500, 503)
 """What the guard, or a defect, can answer to every request."""
 _PROBLEM_HEADERS: dict[int, dict[str, Any]] = {
@@ -139,12 +154,7 @@ def describe_api() -> dict[str, Any]:
     schemas.update(added)
     components["schemas"] = dict(sorted(schemas.items()))
     components["responses"] = {f"Problem{status}": _problem_response(status) for status in PROBLEMS}
-    components["securitySchemes"]["token"]["description"] = (
-        "A token for programs, as `roundel token create` prints it."
-    )
-    components["securitySchemes"]["session"]["description"] = (
-        "The session of a browser. Under TLS, the name of the cookie begins with `__Host-`."
-    )
+    components["securitySchemes"] = SECURITY_SCHEMES
     _tidy(document)
     return document
 
@@ -153,18 +163,6 @@ def api_routes() -> list[APIRoute]:
     """The routes that are part of the document."""
     known = [route for router in ROUTERS for route in router.routes]
     return [route for route in known if isinstance(route, APIRoute) and route.include_in_schema]
-
-
-def role_of(route: APIRoute) -> str:
-    """The role that a route needs, as its dependency says."""
-    found = [role for role in _roles(route.dependant) if role is not None]
-    return max(found, key=ROLES.index) if found else ANYONE
-
-
-def _roles(dependant: Dependant) -> Iterable[Any]:
-    yield getattr(dependant.call, "role", None)
-    for inner in dependant.dependencies:
-        yield from _roles(inner)
 
 
 def _complete(operation: dict[str, Any], route: APIRoute, method: str) -> None:
@@ -181,6 +179,8 @@ def _complete(operation: dict[str, Any], route: APIRoute, method: str) -> None:
         statuses.add(401)
     if method in UNSAFE:
         statuses |= {413, 415}
+    if "requestBody" in operation:
+        operation[BODY_LIMIT] = body_limit(route)
     if operation.get("parameters") or "requestBody" in operation:
         statuses.add(422)
     if any(one["in"] == "path" for one in operation.get("parameters", ())):

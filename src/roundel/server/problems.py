@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from roundel.hosts.control import EditConflict, UnclearAnswer
+from roundel.hosts.shared_budgets import LimitReached
 from roundel.journal.documents import DocumentConflict
 from roundel.journal.store import Busy, Gone, NoRun, StoreError, StoreFailure
 from roundel.plan.overrides import LimitError
@@ -29,6 +30,8 @@ from roundel.workflow.model_profile import ModelChoiceError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:roundel:problem:"
+MAX_ERRORS = 20
+"""Places of a request that an answer reports."""
 logger = logging.getLogger("roundel.server")
 
 TITLES = {
@@ -91,8 +94,8 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, "stale", str(error))
     if isinstance(error, IdempotencyConflict):
         return Problem(409, "idempotency-conflict", str(error))
-    if isinstance(error, Busy):
-        return Problem(409, "conflict", str(error), headers={"retry-after": "1"})
+    if isinstance(error, (Busy, LimitReached)):
+        return _later_problem(error)
     if isinstance(error, (UnclearAnswer, LimitError, BreakpointError, ModelChoiceError)):
         return Problem(422, "bad-request", str(error))
     if isinstance(error, Gone):
@@ -112,6 +115,14 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
+def _later_problem(error: Busy | LimitReached) -> Problem:
+    """The problem for what may succeed later."""
+    if isinstance(error, Busy):
+        return Problem(409, "conflict", str(error), headers={"retry-after": "1"})
+    after = {"retry-after": str(error.retry_after)} if error.retry_after is not None else {}
+    return Problem(429, "too-many-requests", str(error), headers=after)
+
+
 def _http_problem(error: HTTPException) -> Problem:
     names = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 415: "unsupported-media-type"}
     name = names.get(error.status_code, "bad-request")
@@ -123,7 +134,7 @@ def _errors(error: RequestValidationError) -> list[dict[str, Any]]:
     """Where the request is wrong. Without the value, which may be a secret, or a megabyte."""
     return [
         {"location": [str(part) for part in found["loc"]], "message": str(found["msg"])[:300]}
-        for found in error.errors()[:20]
+        for found in error.errors()[:MAX_ERRORS]
     ]
 
 

@@ -13,9 +13,9 @@ on loopback too, where no password would otherwise be asked:
 without an Origin, and would not be able to read an answer, but could open streams. A link to this server may
 be followed from anywhere.
 
-Bodies are JSON and nothing else, of bounded size: a form or a text that another page could post without
-asking is refused by its type. Credentials in a URL would end up in logs and in the history of browsers, so
-they are refused, too.
+Bodies are JSON and nothing else, of bounded size (each route has a smaller bound, admission.py): a form or a
+text that another page could post without asking is refused by its type. Credentials in a URL would end up in
+logs and in the history of browsers, so they are refused, too.
 
 It is plain ASGI and no `BaseHTTPMiddleware`, which would put a queue between a stream and its client. It also
 answers what no handler has caught: the handler of Starlette for that is outside of all middleware, and its
@@ -26,15 +26,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+import time
+from collections.abc import Iterable
 from urllib.parse import unquote_plus
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roundel.server.identity import TOKEN_PREFIX
+from roundel.server.logs import begin_request, end_request, log_access
 from roundel.server.problems import Problem, internal_error, problem_of
 
 MAX_BODY = 6 * 1024 * 1024
@@ -82,21 +82,25 @@ class RequestGuard:
             return
         if scope["type"] != "http":  # there are no web sockets
             raise RuntimeError(f"unexpected scope {scope['type']}")
-        response = _GuardedResponse(send, is_public_tls(scope))
+        begin = time.perf_counter()
+        record, token = begin_request(scope["headers"])
+        response = _GuardedResponse(send, is_public_tls(scope), record.id)
         try:
             self._check(scope)
-        except Problem as problem:
-            await problem.response()(scope, receive, response.send)
-            return
-        body = _BoundedBody(receive)
-        try:
-            await self._app(scope, body.receive, response.send)
+            await self._app(scope, receive, response.send)
         except Exception as error:
             # What has begun cannot be replaced. Without its end, the server closes the connection, and the
             # client notices that something is missing.
             found = problem_of(error) or internal_error(error)
-            if not response.has_begun:
+            if not response.status:
                 await found.response()(scope, receive, response.send)
+        finally:
+            client = scope.get("client")
+            log_access(
+                *(scope["method"], scope["path"], response.status, time.perf_counter() - begin),
+                *(response.size, client[0] if client else ""),
+            )
+            end_request(token)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -137,19 +141,23 @@ class RequestGuard:
 
 
 class _GuardedResponse:
-    """Adds the headers that every response has."""
+    """Adds the headers that every response has, and counts its bytes."""
 
-    def __init__(self, send: Send, public_tls: bool) -> None:
-        self._send, self._public_tls = send, public_tls
-        self.has_begun = False
+    def __init__(self, send: Send, public_tls: bool, request_id: str) -> None:
+        self._send, self._public_tls, self._request_id = send, public_tls, request_id
+        self.status = self.size = 0
+        """The status is 0 until the response begins."""
 
     async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.has_begun = True
+        if message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+        elif message["type"] == "http.response.start":
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-store")
+            headers["x-request-id"] = self._request_id
             if self._public_tls:
                 headers.setdefault("strict-transport-security", STRICT_TRANSPORT)
         await self._send(message)
@@ -160,6 +168,12 @@ def host_name(host: str) -> str:
     if it is none."""
     found = _HOST.fullmatch(host)
     return found[1].strip("[]").lower() if found is not None else ""
+
+
+def host_port(host: str) -> int:
+    """The port in a Host header; 0 if there is none."""
+    found = _HOST.fullmatch(host)
+    return int(found[2][1:]) if found is not None and found[2] else 0
 
 
 def is_public_tls(scope: Scope) -> bool:
@@ -192,25 +206,3 @@ def _is_address(name: str) -> bool:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
-
-
-class _TooLarge(HTTPException):
-    """Of this kind, since FastAPI makes a plain 400 of every other error while it reads a body."""
-
-    def __init__(self) -> None:
-        super().__init__(413, f"a body has at most {MAX_BODY} bytes")
-
-
-class _BoundedBody:
-    """Counts a body that does not say its length."""
-
-    def __init__(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
-        self._receive, self._left = receive, MAX_BODY
-
-    async def receive(self) -> MutableMapping[str, Any]:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise _TooLarge
-        return message

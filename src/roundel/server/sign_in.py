@@ -25,11 +25,11 @@ class FailureLimiter:
 
     def wait_seconds(self, address: str) -> float:
         """How long the address has to wait before it may try again; 0 if it need not."""
-        excess = self._level(_network(address)) - (MAX_FAILURES - 1)
+        excess = self._level(network_of(address)) - (MAX_FAILURES - 1)
         return max(0.0, excess) * WINDOW_SECONDS / MAX_FAILURES
 
     def note_failure(self, address: str) -> None:
-        key = _network(address)
+        key = network_of(address)
         self._levels[key] = (self._level(key) + 1, self._clock())
         self._levels.move_to_end(key)
         if len(self._levels) > MAX_ADDRESSES:
@@ -43,7 +43,7 @@ class FailureLimiter:
         return len(self._levels)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Who an address belongs to: with IPv6 everybody has a whole network of them."""
     try:
         parsed = ipaddress.ip_address(address)

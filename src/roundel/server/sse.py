@@ -8,7 +8,7 @@ large writes instead of many small ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -49,16 +49,36 @@ def _one_line(name: str) -> bytes:
     return " ".join(name.split()).encode(errors="replace")
 
 
-class EventStream(StreamingResponse):
+class CountedResponse(StreamingResponse):
+    """A response with the chunks of an iterator that calls `on_end` when it ends, however it ends."""
+
+    def __init__(
+        self,
+        chunks: AsyncIterator[bytes],
+        on_end: Callable[[], None],
+        headers: Mapping[str, str] | None = None,
+        media_type: str | None = None,
+    ) -> None:
+        super().__init__(chunks, headers=headers, media_type=media_type)
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_end()
+
+
+class EventStream(CountedResponse):
     """The response with the events of an iterator, and heartbeats while there are none. It ends when
     `is_valid` does not hold any more, which is looked at with each heartbeat."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, chunks: AsyncIterator[bytes], is_valid: IsValid = _always_valid) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], is_valid: IsValid, on_end: Callable[[], None]) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         self._chunks = with_heartbeats(chunks, is_valid)
-        super().__init__(self._chunks, headers=headers)
+        super().__init__(self._chunks, on_end, headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

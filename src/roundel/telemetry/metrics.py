@@ -59,14 +59,24 @@ class MetricsSink:
     def on_node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None: ...
 
     def on_model_call(
-        self, model: str, input_tokens: int, output_tokens: int, cost: float | None, seconds: float | None
+        self,
+        workflow: str,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        cost: float | None,
+        seconds: float | None,
     ) -> None: ...
+
+    def on_call_retried(self, workflow: str, model: str) -> None: ...
+
+    def on_model_timeout(self, workflow: str) -> None: ...
 
     def on_tool_call(self, tool: str, agent: str, status: str, seconds: float | None) -> None: ...
 
     def on_round_started(self, loop: str) -> None: ...
 
-    def on_run_locked(self, what: str) -> None: ...
+    def on_run_locked(self, workflow: str, what: str) -> None: ...
 
     def on_memory_error(self) -> None: ...
 
@@ -82,6 +92,8 @@ class MetricsAggregator:
     def observe(self, event: Event) -> None:
         # Transient events are not stored and have no number: they would look like a gap.
         if event.event in TRANSIENT:
+            if event.event == "call_waiting" and event.run_id in self._runs:
+                self._sink.on_call_retried(self._runs[event.run_id].workflow, event.data.get("model", ""))
             return
         now = to_nanoseconds(event.timestamp)
         run = self._run(event, now)
@@ -124,7 +136,7 @@ class MetricsAggregator:
         status = event.data.get("status", "")
         # The event with the cause precedes the change of status.
         if status == "suspended_locked":
-            self._sink.on_run_locked(run.last_limit)
+            self._sink.on_run_locked(run.workflow, run.last_limit)
         if status != "running":
             self.close_run(event.run_id, status)
 
@@ -138,6 +150,8 @@ class MetricsAggregator:
         if node is not None or status != "skipped":
             seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
             self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
+        if status == "failed" and event.node_id in run.agents and event.data.get("type") == "Timeout":
+            self._sink.on_model_timeout(run.workflow)
 
     def _tokens(self, run: _RunTiming, event: Event, now: int) -> None:
         data, node = event.data, run.nodes.get(event.address or "")
@@ -150,7 +164,8 @@ class MetricsAggregator:
         if not data.get("cached"):
             input_tokens, output_tokens = data.get("input_tokens", 0), data.get("output_tokens", 0)
             cost = data.get("cost_usd")
-            self._sink.on_model_call(data.get("model", ""), input_tokens, output_tokens, cost, seconds)
+            model = data.get("model", "")
+            self._sink.on_model_call(run.workflow, model, input_tokens, output_tokens, cost, seconds)
 
     def _tool(self, run: _RunTiming, event: Event, now: int) -> None:
         status, address = event.data.get("status", ""), event.address or ""

@@ -58,12 +58,14 @@ class OtelMetrics(MetricsSink):
         self._cost = meter.create_counter(
             "roundel.cost_usd", "{USD}", "The cost of model calls with a known price."
         )
+        self._retries = meter.create_counter("roundel.retries", "{call}", "Calls that are made again.")
+        self._timeouts = meter.create_counter("roundel.model_timeouts", "{call}", "Agents that timed out.")
         self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Memory errors.")
         self._workflow_names, self._node_names = LabelLimiter(), LabelLimiter()
         self._tool_names, self._loop_names, self._model_names = LabelLimiter(), LabelLimiter(), LabelLimiter()
 
     def on_run_stopped(self, workflow: str, status: str, seconds: float) -> None:
-        named = {WORKFLOW: self._workflow_names(workflow)} if workflow else {}
+        named = self._workflow(workflow)
         self._runs.add(1, {**named, STATUS: status})
         self._workflows.record(seconds, {**named, **_error(status, "failed", "lost")})
 
@@ -72,9 +74,15 @@ class OtelMetrics(MetricsSink):
             self._agents.record(seconds, {AGENT: self._node_names(node), **_error(status, "failed")})
 
     def on_model_call(
-        self, model: str, input_tokens: int, output_tokens: int, cost: float | None, seconds: float | None
+        self,
+        workflow: str,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        cost: float | None,
+        seconds: float | None,
     ) -> None:
-        named = self._model(model)
+        named = {**self._model(model), **self._workflow(workflow)}
         attributes = {OPERATION: "chat", **named}
         self._tokens.record(input_tokens, {**attributes, TOKEN_TYPE: "input"})
         self._tokens.record(output_tokens, {**attributes, TOKEN_TYPE: "output"})
@@ -82,6 +90,9 @@ class OtelMetrics(MetricsSink):
             self._calls.record(seconds, attributes)
         if cost is not None:
             self._cost.add(cost, named)
+
+    def _workflow(self, name: str) -> Mapping[str, Any]:
+        return {WORKFLOW: self._workflow_names(name)} if name else {}
 
     def _model(self, model: str) -> Mapping[str, Any]:
         # Provider and model are limited together: the pair is one series.
@@ -99,8 +110,15 @@ class OtelMetrics(MetricsSink):
     def on_round_started(self, loop: str) -> None:
         self._rounds.add(1, {LOOP: self._loop_names(loop)})
 
-    def on_run_locked(self, what: str) -> None:
-        self._locks.add(1, {WHAT: what})
+    def on_call_retried(self, workflow: str, model: str) -> None:
+        named = self._model(model) if model else {}
+        self._retries.add(1, {**named, **self._workflow(workflow)})
+
+    def on_model_timeout(self, workflow: str) -> None:
+        self._timeouts.add(1, self._workflow(workflow))
+
+    def on_run_locked(self, workflow: str, what: str) -> None:
+        self._locks.add(1, {WHAT: what, **self._workflow(workflow)})
 
     def on_memory_error(self) -> None:
         self._failures.add(1)

@@ -44,6 +44,7 @@ from roundel.workflow.model_profile import (
     installed_providers,
     operator_model,
 )
+from roundel.workflow.quotas import Quotas
 from roundel.workflow.secret_finder import SecretFinder
 from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, McpServer
 from roundel.workflow.variables import substitute
@@ -81,6 +82,21 @@ class AllowedModel(Struct, frozen=True, omit_defaults=True):
         return True
 
 
+PARAMETERS: Final = frozenset(
+    (
+        *("temperature", "top_p", "top_k", "min_p", "typical_p", "seed", "logit_bias", "mirostat"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "stop", "stop_sequences"),
+        *("presence_penalty", "frequency_penalty", "repetition_penalty", "response_format"),
+        *("thinking", "reasoning_effort", "openai_reasoning_effort", "openai_reasoning_summary"),
+        *("anthropic_thinking", "anthropic_effort", "google_thinking_config", "google_safety_settings"),
+        *("verbosity", "openai_text_verbosity", "tool_choice", "parallel_tool_calls"),
+        *("protocol", "tool_loop_limit", "max_tool_calls", "maxToolCalls"),  # Roundel's own
+    )
+)
+"""Parameters of models that every text may set: how a model writes. Any other may change who is called, how
+often, at which price, or under which name of a host: `model`, `n`, `service_tier`, `extra_headers`."""
+
+
 class Policy(Struct, frozen=True, omit_defaults=True):
     """What texts may use. The operator writes it as an allow-list; a server passes it to
     `nodes.loading` and to its engine.
@@ -101,6 +117,10 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     models: tuple[AllowedModel, ...] = ()
     networks: Names = ()
     """Private networks that outgoing addresses may be in, such as 10.1.0.0/16."""
+    limits: Quotas = Quotas()
+    """What groups and tokens may spend, and how many runs they may have at once."""
+    params: Names = ()
+    """Parameters of models that texts may set, besides `PARAMETERS`."""
 
     # Functions
 
@@ -160,6 +180,9 @@ class Policy(Struct, frozen=True, omit_defaults=True):
         return tuple(dict.fromkeys(model.key for model in self.models if model.key))
 
     # Models
+
+    def allows_parameter(self, name: str) -> bool:
+        return name in PARAMETERS or name in self.params
 
     def find_endpoint(self, provider: str, base_url: str) -> AllowedModel | None:
         """The allowed endpoint with this address, or of this provider if there is no address."""
@@ -227,6 +250,9 @@ class TrustedPolicy(Policy, frozen=True):
 
     def program_environment(self, environment: Mapping[str, str]) -> dict[str, str] | None:
         return None
+
+    def allows_parameter(self, name: str) -> bool:
+        return True
 
     def bind(self, profile: Profile, environment: Mapping[str, str] = os.environ) -> Profile | None:
         return profile

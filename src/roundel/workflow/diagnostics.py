@@ -19,7 +19,7 @@ lenient.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from roundel.workflow.document import Located
     from roundel.workflow.secret_finder import SecretFinder
 
+MAX_SHOWN: Final = 200
+"""The most diagnostics of a report that are shown. One more says how many there are besides."""
+MAX_KEPT: Final = 2000
+"""The most errors, and the most warnings, of one text that are kept; more are only counted. The memory of a
+report is bounded by it, whatever a text of megabytes consists of."""
+MAX_COMPARISONS: Final = 100_000
+"""The most words that the hints of one report are compared with, which takes about a second. A text with
+thousands of unknown names gets no suggestions for most of them."""
 MAX_EDITS: Final = 2
 MAX_WORD_LENGTH: Final = 100
 """Longer words are not compared: that takes quadratic time, and nobody types such a name by hand."""
@@ -148,6 +156,10 @@ class Report:
         """Each diagnostic with its subject, if one was being read. A dict, since it removes duplicates
         and has an order."""
         self._subject: LocationKey | None = None
+        self._kept = {"error": 0, "warning": 0}
+        self._dropped = {"error": 0, "warning": 0}
+        """How many were found beyond those that are kept."""
+        self._compared = 0
         self._subjects: list[tuple[str, Located]] = []
         """All subjects with their files, to attribute diagnostics that have only a location."""
         self.error_count = 0
@@ -196,38 +208,89 @@ class Report:
         any more."""
         return value if self.secrets is None else self.secrets.masker.mask_value(value)
 
+    def suggest(self, word: str, candidates: Collection[str]) -> str:
+        """As `did_you_mean`, until the whole report has compared MAX_COMPARISONS words."""
+        if self._compared >= MAX_COMPARISONS:
+            return ""
+        self._compared += len(candidates) + 1
+        return did_you_mean(word, candidates)
+
     def add(self, diagnostic: Diagnostic) -> None:
-        self._found[diagnostic] = self._subject
+        self._keep(diagnostic, self._subject)
         self.error_count += diagnostic.severity == "error"
+
+    def _keep(self, diagnostic: Diagnostic, subject: LocationKey | None) -> None:
+        if diagnostic in self._found:
+            self._found[diagnostic] = subject
+        elif self._kept[diagnostic.severity] < MAX_KEPT:
+            self._found[diagnostic] = subject
+            self._kept[diagnostic.severity] += 1
+        else:
+            self._dropped[diagnostic.severity] += 1
 
     def extend(self, other: Report) -> None:
         """Adds the diagnostics of another file. Those without a subject there are attributed to the node
         that uses the file, which is being read now."""
         for diagnostic, subject in other._found.items():
-            self._found[diagnostic] = subject or self._subject
+            self._keep(diagnostic, subject or self._subject)
+        for severity, count in other._dropped.items():
+            self._dropped[severity] += count
         self._subjects += other._subjects
         self.error_count += other.error_count
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """All diagnostics, masked, in the order of files, lines and columns."""
-        return sorted(self._masked_diagnostics(), key=_location_key)
+        """The diagnostics, masked, in the order of files, lines and columns: at most MAX_SHOWN, errors before
+        warnings, and then one that counts the rest."""
+        return [*self._mask(self._shown()), *self._rest()]
 
     @property
     def findings(self) -> list[Finding]:
-        """The diagnostics in the same order, each with the node or edge that it is about."""
-        spans = _SubjectIndex(self._subjects)
-        pairs = zip(self._masked_diagnostics(), self._found.values(), strict=True)
-        made = [
+        """The same diagnostics, each with the node or edge that it is about."""
+        spans, shown = _SubjectIndex(self._subjects), self._shown()
+        pairs = [*zip(self._mask(shown), map(self._found.get, shown), strict=True)]
+        pairs += [(one, None) for one in self._rest()]
+        return [
             Finding(one, subject or spans.find_enclosing(_location_key(one)) or _location_key(one))
             for one, subject in pairs
         ]
-        return sorted(made, key=lambda finding: _location_key(finding.diagnostic))
 
-    def _masked_diagnostics(self) -> list[Diagnostic]:
+    def _shown(self) -> list[Diagnostic]:
+        found = sorted(self._found, key=_location_key)
+        if len(found) > MAX_SHOWN:
+            first = sorted(found, key=lambda one: one.severity != "error")[:MAX_SHOWN]
+            found = sorted(first, key=_location_key)
+        return found
+
+    def _rest(self) -> list[Diagnostic]:
+        """Says how many diagnostics are not shown; empty if all are."""
+        errors, warnings = self.counts
+        errors_shown = min(self._kept["error"], MAX_SHOWN)
+        more = {
+            "error": errors - errors_shown,
+            "warning": warnings - min(self._kept["warning"], MAX_SHOWN - errors_shown),
+        }
+        texts = [f"{count:,} more {name}{'s' * (count > 1)}" for name, count in more.items() if count]
+        if not texts:
+            return []
+        message = f"there {'is' if sum(more.values()) == 1 else 'are'} {' and '.join(texts)}"
+        if more["error"]:
+            return [self._count_of_others("error", "more-problems", message)]
+        return [self._count_of_others("warning", "more-problems", message)]
+
+    def _count_of_others(self, severity: Severity, code: str, message: str) -> Diagnostic:
+        hint = f"at most {MAX_SHOWN} problems are shown; correct these first"
+        return Diagnostic(code=code, severity=severity, file=self.file, message=message, hint=hint)
+
+    def _mask(self, found: list[Diagnostic]) -> list[Diagnostic]:
         # Masked only now: some secrets are found after a diagnostic was added that quotes them.
-        found = list(self._found)
         return found if self.secrets is None else self.secrets.masker.mask_value(found, _UNMASKED_FIELDS)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of errors and of warnings, shown or not."""
+        kept, dropped = self._kept, self._dropped
+        return kept["error"] + dropped["error"], kept["warning"] + dropped["warning"]
 
     @property
     def errors(self) -> list[Diagnostic]:

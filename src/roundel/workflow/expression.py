@@ -31,11 +31,14 @@ import importlib.machinery
 import importlib.util
 import re
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sized
 from functools import lru_cache
+from math import inf
 from types import ModuleType, NoneType
 from typing import Any
 
+from roundel.workflow.evaluation_budget import BudgetExceeded, current_budget
 from roundel.workflow.expression_tree import (
     Chain,
     Collection,
@@ -377,6 +380,19 @@ class Expression:
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises ExpressionError, whatever goes wrong."""
+        budget = current_budget.get()
+        if budget is None:
+            return self._evaluate(values)
+        try:
+            budget.begin(inf)  # the evaluator cannot be interrupted; its steps are bounded instead
+        except BudgetExceeded as error:
+            raise ExpressionError(f"{_quote(self.source)} was not evaluated: {error}") from None
+        try:
+            return self._evaluate(values)
+        finally:
+            budget.end()
+
+    def _evaluate(self, values: Mapping[str, Any]) -> Any:
         given = self._select_values(values)
         try:
             if self._allowance is None or not is_within_allowance(given, self._allowance):
@@ -471,6 +487,9 @@ def _check_names(tree: ExpressionTree, source: str, names: tuple[str, ...]) -> N
             raise ExpressionError(f"{_quote(source)} calls '{name}', which is not a CEL function")
 
 
+_loading = threading.Lock()
+
+
 @lru_cache(maxsize=1)
 def _load_cel() -> ModuleType:
     """Imports the evaluator's extension module without its package.
@@ -478,8 +497,15 @@ def _load_cel() -> ModuleType:
     The package imports a command-line program with all its dependencies, which takes a quarter of a
     second. The extension is registered under its full name, so a program that imports the package shares
     it.
+
+    The extension panics if it is initialised twice, and `lru_cache` lets several threads call at once, so
+    the lock and the second look are needed.
     """
-    name = "cel.cel"
+    with _loading:
+        return _import_cel("cel.cel")
+
+
+def _import_cel(name: str) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     package = importlib.util.find_spec("cel")
@@ -488,6 +514,7 @@ def _load_cel() -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError("the package common-expression-language is not installed")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     spec.loader.exec_module(module)
+    # Last: who finds it there must find it complete.
+    sys.modules[name] = module
     return module

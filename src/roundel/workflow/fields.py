@@ -31,6 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -41,6 +42,9 @@ from msgspec import Meta, Struct, ValidationError
 from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean, match_misspelling
 from roundel.workflow.document import Located, locate
 from roundel.workflow.secrets import MASK
+
+MAX_UNKNOWN_KEYS: Final = 100
+"""How many unknown keys of one mapping are compared with the known ones, which takes a millisecond each."""
 
 
 class _Invalid:
@@ -155,13 +159,16 @@ class Reader:
         value = at.value
         if not isinstance(value, dict):
             return self._report_wrong_type(at, what, "a mapping")
-        known, values = _fields(kind), {}
+        known, values, unknown = _fields(kind), {}, 0
         spellings, misspelt = _spellings(kind), set()
         hints: dict[str, str] = getattr(kind, "__hints__", {})
         is_strict, sound = getattr(kind, "__strict__", False), True
         for key, item in value.items():
             name = spellings.get(key)
             if name is None:
+                unknown += 1
+                if unknown > MAX_UNKNOWN_KEYS:
+                    continue
                 hint = hints.get(key, "")
                 # The struct is made all the same: without it, what refers to it would be reported, too.
                 misspelt.add(self.report_unknown_key(at, key, spellings, what, hint, is_strict=is_strict))
@@ -172,6 +179,8 @@ class Reader:
                 if known[name].name in values:
                     self._warn_of_two_spellings(at, name, key, spellings, what)
                 values[known[name].name] = result
+        if unknown > MAX_UNKNOWN_KEYS:
+            self._report_many_unknown_keys(at, unknown - MAX_UNKNOWN_KEYS, what)
         for name, field in known.items():
             if field.required and field.name not in values:
                 sound = False
@@ -179,6 +188,12 @@ class Reader:
                 if name not in misspelt and (name not in value or value[name].value is None):
                     self.report.error("missing-key", f"{what} has no '{name}'", at)
         return self._build(at, kind, values) if sound else INVALID
+
+    def _report_many_unknown_keys(self, at: Located, count: int, what: str) -> None:
+        """An error, since keys that are not compared may be misspelt."""
+        message = f"{what} has {count:,} more unknown keys"
+        hint = f"only the first {MAX_UNKNOWN_KEYS} are compared with the known keys"
+        self.report.error("unknown-key", message, at, hint)
 
     def _warn_of_two_spellings(
         self, at: Located, name: str, key: str, spellings: Mapping[str, str], what: str
@@ -229,7 +244,7 @@ class Reader:
             self.report.error("unknown-key", message, place, f"did you mean '{meant}'?")
             return known[meant]
         names = dict.fromkeys(known.values())
-        hint = hint or did_you_mean(key, names) or f"known keys: {', '.join(sorted(names))}"
+        hint = hint or self.report.suggest(key, names) or f"known keys: {', '.join(sorted(names))}"
         if is_strict:
             self.report.error("unknown-key", message, place, hint)
         else:
@@ -301,11 +316,13 @@ class Reader:
         names = ("type", "config", *also)
         known = {name: name for name in (*names, *alone)}
         hints = {key: f"`{key}` is given alone, without 'type' and 'config'" for key in alone}
+        others = [key for key in value if key not in names]
         unknown = [
             self.report_unknown_key(at, key, known, f"the {what}", hints.get(key, ""))
-            for key in value
-            if key not in names
+            for key in others[:MAX_UNKNOWN_KEYS]
         ]
+        if len(others) > MAX_UNKNOWN_KEYS:
+            self._report_many_unknown_keys(at, len(others) - MAX_UNKNOWN_KEYS, f"the {what}")
         if any(unknown):
             return None  # A missing 'type' would only be a consequence of the misspelling.
         if "type" not in value:
@@ -313,7 +330,7 @@ class Reader:
             return None
         name = value["type"].value
         if not isinstance(name, str) or name not in forms:
-            guess = did_you_mean(name, forms) if isinstance(name, str) else ""
+            guess = self.report.suggest(name, forms) if isinstance(name, str) else ""
             hint = guess or f"known types: {', '.join(forms)}"
             self.report.error(
                 "unknown-type", f"unknown {what} type {_format_value(name)}", value["type"], hint
@@ -377,7 +394,8 @@ def has_misspelling(at: Located, name: str, kind: type[Struct]) -> bool:
     """Whether a key here has been reported as a misspelling of `name`, so that `name` is not reported as
     missing."""
     keys, known = at.value if isinstance(at.value, dict) else {}, _spellings(kind)
-    meant = (_match_misspelt_key(at, key, known) for key in keys if key not in known)
+    unknown = islice((key for key in keys if key not in known), MAX_UNKNOWN_KEYS)
+    meant = (_match_misspelt_key(at, key, known) for key in unknown)
     return any(spelling is not None and known[spelling] == name for spelling in meant)
 
 
@@ -385,7 +403,7 @@ def _match_misspelt_key(at: Located, key: str, known: Mapping[str, str]) -> str 
     """The known key that an unknown key misspells. A known key that is given too cannot be the one that
     was meant."""
     assert isinstance(at.value, dict)
-    given = {known[other] for other in at.value if other in known}
+    given = {name for spelling, name in known.items() if spelling in at.value}
     return match_misspelling(key, [spelling for spelling, name in known.items() if name not in given])
 
 

@@ -28,7 +28,7 @@ from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.condition import Condition, suggest_condition
 from roundel.workflow.context import Context
 from roundel.workflow.description import Description, Field, Short
-from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import FileAccess, Located
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.fields import (
@@ -979,7 +979,7 @@ class NodeReader(Reader):
     def check_profile(self, name: str, at: Located) -> None:
         """Reports a model profile that does not exist. An empty name stands for none."""
         if name and name not in self.models:
-            hint = did_you_mean(name, self.models) or "profiles stand under `models`, beside `graph`"
+            hint = self.report.suggest(name, self.models) or "profiles stand under `models`, beside `graph`"
             self.report.error("unknown-profile", f"there is no model profile '{name}'", at, hint)
 
     def check_function(self, kind: FunctionKind, name: str, at: Located) -> None:
@@ -992,7 +992,7 @@ class NodeReader(Reader):
         if self.finder.known(kind, name):
             self.check_import(kind, name, at)
             return
-        guess = did_you_mean(name, self.finder.names(kind))
+        guess = self.report.suggest(name, self.finder.names(kind))
         instead = suggest_condition(name) if kind == "condition" and not guess else ""
         if instead:
             message = f"the condition '{name}' is the name of a function, and there is none of that name"
@@ -1031,7 +1031,7 @@ class NodeReader(Reader):
             self.report.error("unknown-type", f"{what} has a type that cannot be loaded: {error}", place)
             return None
         except KeyError:
-            hint = did_you_mean(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
+            hint = self.report.suggest(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
 

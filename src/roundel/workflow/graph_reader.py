@@ -19,11 +19,12 @@ raises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located, OutsideFolderError, describe_refused_file
 from roundel.workflow.fields import INVALID, SourceLocation, child, has_misspelling, locate_key
 from roundel.workflow.functions import ModuleError
@@ -151,10 +152,6 @@ def _placeholder_type(name: str, known: NodeType | None) -> NodeType:
     )
 
 
-MAX_COMPARISONS = 100_000
-"""How many comparisons with names of nodes a workflow may spend on suggestions. Without a bound, a
-generated file with many nodes and as many wrong edges would take quadratic time."""
-
 MAX_SUGGESTED = 5
 """Nodes that a hint names."""
 _ENDPOINT_KEYS = ("start", "end")
@@ -170,7 +167,6 @@ class GraphReader(NodeReader):
         """The variables that expressions of the graphs in this file can read."""
         self.secrets = report.secrets or SecretFinder()
         """Shared by all readers of a workflow."""
-        self._compared = 0
 
     def read_graph(self, at: Located) -> Any:
         """Reads the graph at a location, or returns INVALID. Node types whose config has a graph call it
@@ -346,9 +342,7 @@ class GraphReader(NodeReader):
     def _report_unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
         if not nodes:
             return  # The missing nodes have been reported; every edge would be a second error.
-        suggested = did_you_mean(name, nodes) if self._compared < MAX_COMPARISONS else ""
-        self._compared += len(nodes)
-        hint = suggested or f"nodes: {', '.join(list(nodes)[:12])}"
+        hint = self.report.suggest(name, nodes) or f"nodes: {', '.join(islice(nodes, 12))}"
         self.report.error("unknown-node", f"{what} names the node '{name}', which does not exist", at, hint)
 
     def _check_port(self, item: Located, edge: Edge, source: Node | None) -> None:
@@ -360,7 +354,7 @@ class GraphReader(NodeReader):
         if edge.port in ports:
             return
         assert isinstance(item.value, dict)
-        hint = did_you_mean(edge.port, ports) or f"its ports: {', '.join(ports)}"
+        hint = self.report.suggest(edge.port, ports) or f"its ports: {', '.join(ports)}"
         message = f"node '{source.id}' has no port '{edge.port}'"
         self.report.error("unknown-port", message, item.value["port"], hint)
 

@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from roundel.workflow.allow_list import TRUSTED, Policy
 from roundel.workflow.breakpoints import Debugging
 from roundel.workflow.description import Description, Field
-from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
+from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.document import (
     AllowPaths,
     FileAccess,
@@ -383,9 +383,9 @@ class WorkflowReader(GraphReader):
     def _check_overrides(self) -> None:
         """Reports overrides of variables that the workflow does not have. Not while it has other errors: a
         file that could not be read may have them."""
+        known = ", ".join(sorted(self.variable_names)) or "none"
         for name in sorted(given_names(self.variables) - self.variable_names) if self.report.ok else ():
-            known = ", ".join(sorted(self.variable_names)) or "none"
-            hint = did_you_mean(name, self.variable_names) or f"its variables: {known}"
+            hint = self.report.suggest(name, self.variable_names) or f"its variables: {known}"
             self.report.error("unknown-variable", f"the workflow has no variable '{name}'", None, hint)
 
     def _report_refusals(self, workflow: Workflow) -> None:
@@ -460,7 +460,7 @@ class WorkflowReader(GraphReader):
         for name, profile in root.models.items():
             for other in profile.fallback:
                 if other not in self.models:
-                    hint = did_you_mean(other, self.models)
+                    hint = self.report.suggest(other, self.models)
                     place = child(at, "models", name, "fallback")
                     self.report.error("unknown-profile", f"there is no model profile '{other}'", place, hint)
 

@@ -1,7 +1,7 @@
 """Regular expressions of users: Python's syntax and meaning, with a time limit on each search.
 
-Patterns are matched inside the kernel, on the event loop, and Python's `re` cannot be interrupted:
-`^(\\w+\\s?)*$` on 49 letters and a mark would block every run of the process. The `regex` library has a
+Patterns are matched inside the kernel, and Python's `re` cannot be interrupted: `^(\\w+\\s?)*$` on 49
+letters and a mark would block every run of the process. The `regex` library has a
 time limit, but it reads some patterns differently: it knows more syntax (fuzzy matching, nested sets,
 POSIX classes, recursion), and some of its classes differ (its `\\w` includes combining marks, its `\\s`
 lacks four separators).
@@ -33,6 +33,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.document import Located
+from roundel.workflow.evaluation_budget import BudgetExceeded, EvaluationBudget, current_budget
 from roundel.workflow.fields import Reader
 
 # The parser of the standard library, whose modules have no types of their own.
@@ -301,7 +302,8 @@ def _case_table() -> tuple[list[int], dict[int, list[int]]]:
 
 
 MATCH_TIME_LIMIT = 0.5
-"""The processor time in seconds that one search may take. The event loop is blocked as long."""
+"""The processor time in seconds that one search may take. All searches of a step share a budget
+(evaluation_budget.py)."""
 MAX_LENGTH = 5000
 """The longest source, in characters: parsing and translating cannot be interrupted either."""
 
@@ -339,17 +341,33 @@ class Pattern:
 
     def search(self, text: str) -> Any:
         """The first match, or None. Raises PatternError if it takes too long."""
+        compiled, budget = self._compiled or self._compile(), current_budget.get()
+        timeout = MATCH_TIME_LIMIT if budget is None else self._begin(budget)
         try:
-            return (self._compiled or self._compile()).search(text, timeout=MATCH_TIME_LIMIT)
+            return compiled.search(text, timeout=timeout)
         except TimeoutError:
-            raise self._timeout_error(text) from None
+            raise self._timeout_error(text, budget, timeout) from None
+        finally:
+            if budget is not None:
+                budget.end()
 
     def finditer(self, text: str) -> Iterator[Any]:
         """All matches. Raises PatternError if they take too long together."""
+        compiled, budget = self._compiled or self._compile(), current_budget.get()
+        timeout = MATCH_TIME_LIMIT if budget is None else self._begin(budget)
         try:
-            yield from (self._compiled or self._compile()).finditer(text, timeout=MATCH_TIME_LIMIT)
+            yield from compiled.finditer(text, timeout=timeout)
         except TimeoutError:
-            raise self._timeout_error(text) from None
+            raise self._timeout_error(text, budget, timeout) from None
+        finally:
+            if budget is not None:
+                budget.end()
+
+    def _begin(self, budget: EvaluationBudget) -> float:
+        try:
+            return budget.begin(MATCH_TIME_LIMIT)
+        except BudgetExceeded as error:
+            raise PatternError(f"the pattern {self.source!r} was not matched: {error}") from None
 
     def _compile(self) -> Any:
         # Imported here, since it takes a tenth of a second, and most workflows have no patterns.
@@ -361,7 +379,10 @@ class Pattern:
             raise PatternError(f"the pattern {self.source!r} cannot be used: {error}") from None
         return self._compiled
 
-    def _timeout_error(self, text: str) -> PatternError:
+    def _timeout_error(self, text: str, budget: EvaluationBudget | None, timeout: float) -> PatternError:
+        if budget is not None and timeout < MATCH_TIME_LIMIT:
+            budget.use_up(timeout)
+            self._begin(budget)
         return PatternError(
             f"the pattern {self.source!r} took more than {MATCH_TIME_LIMIT:g} seconds on a text of "
             f"{len(text)} characters; make it simpler, above all where something is repeated inside a "

@@ -8,8 +8,8 @@ It is complete by construction. It walks all structs of a workflow, whatever the
 descriptions (`__describe__`) what a field contains: a field with the widget `function`, `tool`, `url` or
 `file` is a use of one, also in node types of other packages. Three things are declared instead:
 
-    __uses__    of a struct: fields that its description does not have under their own name, and the kind
-                of function where it is not `function`
+    __uses__    of a struct: fields that its description does not have under their own name, the kind of
+                function where it is not `function`, and parameters of models (`parameter`)
     endpoints   of a node type: the model profiles that it really calls (node_type.py)
     runs_code   of a node type: whether it runs code of messages
 
@@ -53,6 +53,9 @@ MAX_VISITED: Final = 500_000
 _USES: Final = frozenset({"function", "tool", "url", "file"})
 """The widgets of fields that name something outside the workflow."""
 _FUNCTIONS: Final = frozenset({"function", "condition", "processor", "middleware"})
+_PARAMETER_KEYS: Final = ("params", "parameters")
+_HOST_HEADERS: Final = frozenset({"host", ":authority", "forwarded", "x-forwarded-host", "x-host"})
+"""Headers that choose who gets a request behind an address. The address is checked, and these are not."""
 _NOT_WALKED: Final = frozenset({"kind", "functions", "secrets", "variables", "access", "file", "at"})
 """Fields of nodes and workflows that are no part of the text; secrets are checked by their names."""
 _KEY_FIELDS: Final = frozenset({"api_key", "headers"})
@@ -68,6 +71,8 @@ class PolicyRefusal(Struct, frozen=True):
     """The text that is refused, by which `RefusalLocator` finds it there."""
     message: str
     hint: str
+    under: tuple[str, ...] = ()
+    """For a key that is refused: the keys of the mapping that has it."""
     model_only: bool = False
     """It is a model that nobody has set up, with no address of the text's own. A run with a script calls no
     model, so it may name any: a text is tried out before it is allowed to cost anything."""
@@ -122,6 +127,7 @@ class _PolicyCheck:
             "tool": self._check_tool,
             "url": self._check_url,
             "file": self._check_file,
+            "parameter": self._check_parameter,
         }
 
     def visit(self, value: Any, at: SourceLocation) -> None:
@@ -166,6 +172,10 @@ class _PolicyCheck:
             self._visit_fields(value, at)
         elif isinstance(value, Profile):
             self._check_endpoint(value, at)
+            for name in value.params:
+                self._check_parameter(name, at)
+            for name in value.headers:
+                self._check_header(name, at)
             self._visit_fields(value, at, _KEY_FIELDS)
         elif isinstance(value, Embedding):
             self._check_embedding(value, at)
@@ -229,6 +239,17 @@ class _PolicyCheck:
     def _check_url(self, url: str, at: SourceLocation) -> None:
         if self._policy.find_endpoint("", url) is None:
             self._refuse_address(url, at)
+
+    def _check_parameter(self, name: str, at: SourceLocation) -> None:
+        if not self._policy.allows_parameter(name):
+            message = f"the parameter '{name:.200}' of a model is not allowed"
+            hint = "the operator allows it under 'params' of the allow-list"
+            self.refusals.append(PolicyRefusal(at, name, message, hint, _PARAMETER_KEYS))
+
+    def _check_header(self, name: str, at: SourceLocation) -> None:
+        if name.strip().lower() in _HOST_HEADERS:
+            message = f"the header '{name:.200}' is not allowed: it may lead a request to another server"
+            self.refusals.append(PolicyRefusal(at, name, message, "leave it out", ("headers",)))
 
     def _check_file(self, path: str, at: SourceLocation) -> None:
         if path == AUTO:
@@ -337,7 +358,11 @@ class RefusalLocator:
             self._left -= 1
             if self._left < 0:
                 break
-            if one.value == refusal.value:
+            if refusal.under:
+                place = _find_key(one, refusal)
+                if place is not None:
+                    return SourceLocation(at.file, *place)
+            elif one.value == refusal.value:
                 return SourceLocation(at.file, one.line, one.column)
         return at
 
@@ -348,6 +373,16 @@ class RefusalLocator:
             for one in () if document is None else _walk(document):
                 found.setdefault((one.line, one.column), one)
         return self._entries[file]
+
+
+def _find_key(at: Located, refusal: PolicyRefusal) -> tuple[int, int] | None:
+    """The line and column of a refused key, if a mapping has the mapping with it."""
+    outer = at.value if isinstance(at.value, dict) else {}
+    for name in refusal.under:
+        inner = outer.get(name)
+        if inner is not None and inner.keys and refusal.value in inner.keys:
+            return inner.keys[refusal.value]
+    return None
 
 
 def _walk(root: Located) -> Iterator[Located]:
@@ -365,9 +400,11 @@ def _walk(root: Located) -> Iterator[Located]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """The names in a field: one, several, or none."""
+    """The names in a field: one, several, the keys of a mapping, or none."""
     if isinstance(value, str):
         return (value,) if value else ()
+    if isinstance(value, Mapping):
+        return tuple(value)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, (tuple, list)) else ()
 
 

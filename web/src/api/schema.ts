@@ -128,6 +128,40 @@ export interface BreakpointsBody {
   remove?: (string | BreakpointBody)[];
 }
 
+/** The limits that the caller may see. */
+export interface BudgetList {
+  /** At most 200: those of the caller's groups and token, or all that anything was spent of. */
+  budgets: BudgetView[];
+}
+
+/** One limit of a group or a token. */
+export interface BudgetPart {
+  /** What it limits. */
+  what: "runs" | "model_calls" | "tokens" | "cost_usd";
+  /** The limit. */
+  limit: number;
+  /** What is used: for `runs`, how many are running. */
+  used: number;
+  /** What calls in flight may use. */
+  reserved: number;
+}
+
+/** The limits of a group or a token, and how much of them is used. */
+export interface BudgetView {
+  /** Whose limits they are. */
+  kind: "group" | "token";
+  /** The name of the group or the token; empty for the group without a name. */
+  name: string;
+  /** The id of the token. */
+  token: string;
+  /** The period, in UTC. */
+  per: "day" | "month" | "total";
+  /** When the amounts begin at zero again; null if they do not. */
+  resets: string | null;
+  /** The limits. */
+  parts: BudgetPart[];
+}
+
 /** Every node type, and every other object of a workflow, with its fields in order. */
 export interface Catalog {
   /** Every node type by name: title, description, ports, fields, example. */
@@ -426,7 +460,7 @@ export interface ForkBody {
   limits?: Record<string, number | "lock" | "allow">;
   /** Other values of variables; they need `workflow`. */
   variables?: Record<string, string | number | boolean | null>;
-  /** Replies of models, tools and people, as a script file has them, or its text. */
+  /** Replies of models, tools and people, as a script file has them, or its text. Tools without a result in it are called only if the role of the caller is author, and approvals are given by people. */
   script?: Record<string, JsonValue> | string | null;
   /** The address at which the new run begins; empty for where the run is now. */
   at?: string;
@@ -510,6 +544,8 @@ export interface LoopFigures {
   exit_reason: string;
   /** Single rounds; or, with `band`, aggregates. */
   rounds: RoundView[] | BandView[];
+  /** The cursor of the next page of this loop, to be given together with `loop`; null on the last one. */
+  next?: string | null;
 }
 
 /** What became of a loop of a run that is over. */
@@ -830,6 +866,20 @@ export interface Proof {
   worst_case_total: number | null;
 }
 
+/** What was deleted. */
+export interface PurgedVersions {
+  /** How many versions. */
+  deleted: number;
+}
+
+/** A page of messages. */
+export interface QuarantinePage {
+  /** The messages of this page. */
+  messages: QuarantinedView[];
+  /** The cursor of the next page; null on the last one. */
+  next?: string | null;
+}
+
 /** A message that a node of a run returned. */
 export interface QuarantinedView {
   /** The address of the node, such as `Writer[3]`. */
@@ -952,7 +1002,7 @@ export interface RetryBody {
   limits?: Record<string, number | "lock" | "allow">;
   /** Other values of variables; they need `workflow`. */
   variables?: Record<string, string | number | boolean | null>;
-  /** Replies of models, tools and people, as a script file has them, or its text. */
+  /** Replies of models, tools and people, as a script file has them, or its text. Tools without a result in it are called only if the role of the caller is author, and approvals are given by people. */
   script?: Record<string, JsonValue> | string | null;
   /** Whether a new run retries the items of lists that failed while the run went on. */
   failed_items?: boolean;
@@ -1120,7 +1170,7 @@ export interface RunView {
   is_executed: boolean;
   /** Which rounds are left of it, if it was pruned. */
   pruned: string;
-  /** The loops that are running, with their current rounds. */
+  /** The loops that are running, with their current rounds, at most 100. */
   loops: LoopView[];
   /** The newest score. */
   score?: number | null;
@@ -1140,15 +1190,17 @@ export interface RunView {
   lock?: Record<string, unknown> | null;
   /** Why it is paused: `reason`, `address`, `breakpoint`. */
   pause?: Record<string, unknown> | null;
-  /** The addresses of nodes that wait for a person. */
+  /** The addresses of nodes that wait for a person, at most 100. */
   questions: string[];
   /** The first of these questions. */
   question?: QuestionSummary | null;
   /** When the first of these questions has to be answered. */
   deadline?: string | null;
-  /** Its output. */
+  /** The beginning of its output, at most 500 characters; `/output` has all of it. */
   output: string;
-  /** Why it failed. */
+  /** How many characters the whole output has. */
+  output_length: number;
+  /** Why it failed, at most 500 characters. */
   error?: string | null;
   /** The loops of a run that is over, in the order in which they were first entered. */
   results: LoopOutcome[];
@@ -1214,7 +1266,7 @@ export interface ServerView {
   time: string;
   /** What the operator allows. */
   allowed: Allowed;
-  /** The most runs that are executed at once, streams, and bytes of a body. */
+  /** The most runs that are executed at once, streams in all and of one caller, and bytes of a body that contains a text. */
   limits: Record<string, number>;
   /** The runs that it executes now. */
   active_runs: number;
@@ -1240,7 +1292,7 @@ export interface StartBody {
   variables?: Record<string, string | number | boolean | null>;
   /** Limits to use instead of those of the workflow. */
   limits?: Record<string, number | "lock" | "allow">;
-  /** Replies of models, tools and people, as a script file has them, or its text. */
+  /** Replies of models, tools and people, as a script file has them, or its text. Tools without a result in it are called only if the role of the caller is author, and approvals are given by people. */
   script?: Record<string, JsonValue> | string | null;
   /** The group of the run; without it, the first of the caller. */
   group?: string | null;

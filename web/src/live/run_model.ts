@@ -131,7 +131,7 @@ export interface Lock {
   seq: number;
   at: number;
   address: string;
-  /** `dead_loop`, `token_surge`, `timeout`, `manual`, or the limit that was met. */
+  /** `crashes`, `dead_loop`, `token_surge`, `timeout`, `manual`, or the limit that was met. */
   what: string;
   data: Record<string, unknown>;
   unlocked: { at: number; by: string; reason: string; data: Record<string, unknown> } | null;

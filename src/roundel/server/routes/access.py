@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from roundel.kernel.events import stamp
+from roundel.server.admission import SIGN_IN_BODY, Route
 from roundel.server.bodies import (
     LOCATION,
     Cursor,
@@ -19,10 +20,17 @@ from roundel.server.bodies import (
     problems,
 )
 from roundel.server.context import AUDIT, ServerContext, caller, context_of, cookie_name, unauthenticated
-from roundel.server.identity import MAX_CREDENTIAL, SESSION_SECONDS, Principal, Role, TokenRecord
+from roundel.server.identity import (
+    MAX_CREDENTIAL,
+    SESSION_SECONDS,
+    MakerRevoked,
+    Principal,
+    Role,
+    TokenRecord,
+)
 from roundel.server.problems import Problem, not_found
 
-router = APIRouter(tags=["access"])
+router = APIRouter(tags=["access"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Admin = Annotated[Principal, caller("admin")]
 Credential = Annotated[str, Field(min_length=1, max_length=MAX_CREDENTIAL)]
@@ -86,16 +94,17 @@ def _address(request: Request) -> str:
 
 
 async def _sign_in(request: Request, *, code: str | None = None, token: str | None = None) -> Principal:
-    """The caller with a code or a token. Failures are counted and audited; too many of them are refused
-    before anything is looked up."""
+    """The caller with a code or a token. Failures are counted and audited; beyond the limit they are refused
+    with 429, and no longer audited. What is valid always passes: many people can have one address, and one of
+    them must not lock out the others."""
     context, address = context_of(request), _address(request)
-    wait = context.sign_ins.wait_seconds(address)
-    if wait:
-        headers = {"retry-after": str(int(wait) + 1)}
-        raise Problem(429, "too-many-requests", "too many failed attempts; try again later", headers=headers)
     identities = context.identities
     who = await (identities.redeem_code(code) if code else identities.verify_token(token or ""))
     if who is None:
+        wait = context.sign_ins.wait_seconds(address)
+        if wait:
+            detail, headers = "too many failed attempts; try again later", {"retry-after": str(int(wait) + 1)}
+            raise Problem(429, "too-many-requests", detail, headers=headers)
         context.sign_ins.note_failure(address)
         await context.audit(None, "session.refused", address=address, by="code" if code else "token")
         raise unauthenticated("the code or the token is not valid, or has expired")
@@ -118,6 +127,7 @@ async def _set_cookie(request: Request, response: Response, who: Principal) -> N
 
 @router.post(
     "/api/v1/session",
+    openapi_extra=SIGN_IN_BODY,
     responses={
         **problems(401, 429),
         200: {
@@ -261,7 +271,12 @@ async def create_token(body: TokenBody, request: Request, response: Response, wh
     if not who.covers(body.role, groups, expires):
         raise Problem(403, "forbidden", "a token cannot have more rights than yours, or be valid for longer")
     await context.audit(who, "token.create", body.name, role=body.role, groups=groups)
-    issued = await context.identities.create_token(body.name, body.role, groups, expires, who.id)
+    try:
+        issued = await context.identities.create_token(
+            body.name, body.role, groups, expires, who.id, made_with=who.token
+        )
+    except MakerRevoked:
+        raise unauthenticated("your token was revoked") from None
     response.headers["location"] = f"/api/v1/tokens/{issued.id}"
     return NewToken(**_token_fields(issued.id, issued.record), secret=issued.secret)
 
@@ -272,13 +287,19 @@ async def revoke_token(
     request: Request,
     who: Admin,
 ) -> None:
-    """Revoke a token. The sessions that were made with it end as well."""
+    """Revoke a token, and all tokens that were made with it. The sessions that were made with them end as
+    well."""
     context = context_of(request)
     record = await context.identities.token(token_id)
     if record is None or not who.sees_all(record.groups):
         raise not_found()
-    await context.audit(who, "token.revoke", token_id)
-    if not await context.identities.revoke(token_id):
+
+    async def note(key: str) -> None:
+        by = {"made_with": token_id} if key != token_id else {}
+        # What a token made has no more groups than the token.
+        await context.audit(who, "token.revoke", key, groups=record.groups, **by)
+
+    if not await context.identities.revoke(token_id, note):
         raise not_found()
 
 
@@ -333,8 +354,10 @@ class AuditQuery(BaseModel):
     cursor: Cursor = ""
     limit: PageSize = 50
 
-    def matches(self, body: dict[str, Any]) -> bool:
-        """Whether an entry is one of them, whenever it happened."""
+    def matches(self, body: dict[str, Any], who: Principal) -> bool:
+        """Whether an entry is one of them, whenever it happened, and for the eyes of the caller."""
+        if not _is_visible(body, who):
+            return False
         name = (body["who"] or {}).get("name", "")
         return (
             self.by in ("", name)
@@ -345,8 +368,8 @@ class AuditQuery(BaseModel):
 
 @router.get("/api/v1/audit", responses=problems())
 async def get_audit(request: Request, who: Admin, query: Annotated[AuditQuery, Query()]) -> AuditList:
-    """Who did what, the newest first. A page may have fewer entries than asked for, and others may follow."""
-    check_sees_everything(who)
+    """Who did what, the newest first. Admins of groups see what was done to the runs, workflows, memories and
+    tokens of their groups. A page may have fewer entries than asked for, and others may follow."""
     context: ServerContext = context_of(request)
     since = query.since.timestamp() if query.since is not None else 0.0
     entries: list[AuditEntry] = []
@@ -357,7 +380,7 @@ async def get_audit(request: Request, who: Admin, query: Annotated[AuditQuery, Q
             before = one.number
             if one.body["time"] < since:
                 return AuditList(entries=entries)
-            if query.matches(one.body):
+            if query.matches(one.body, who):
                 if len(entries) == query.limit:
                     return AuditList(entries=entries, next=str(entries[-1].number))
                 entries.append(_audit_entry(one.number, one.body))
@@ -365,6 +388,15 @@ async def get_audit(request: Request, who: Admin, query: Annotated[AuditQuery, Q
             return AuditList(entries=entries)
         size = AUDIT_PAGE
     return AuditList(entries=entries, next=str(before))
+
+
+def _is_visible(body: dict[str, Any], who: Principal) -> bool:
+    """Whether the caller sees the groups of what an entry is about. What belongs to no group, such as a
+    failed sign-in, and entries from before they had groups, are for those who see everything."""
+    if who.groups is None:
+        return True
+    group, groups = body.get("group"), body.get("groups")
+    return (group is not None and who.sees(group)) or (groups is not None and who.sees_all(tuple(groups)))
 
 
 def _audit_entry(number: int, body: dict[str, Any]) -> AuditEntry:

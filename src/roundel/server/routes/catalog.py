@@ -16,18 +16,20 @@ from fastapi import APIRouter, Query, Request, Response
 from msgspec import Struct
 
 from roundel.nodes import TYPES
+from roundel.nodes.loading import draft_text_plan
+from roundel.server.admission import Route
 from roundel.server.bodies import ResponseBody, problems
 from roundel.server.context import ServerContext, caller, context_of
 from roundel.server.examples import Example, examples
 from roundel.server.identity import Principal
-from roundel.server.library import in_reader, read_text_plan
+from roundel.server.library import in_reader
 from roundel.server.schemas import json_response, struct_response
 from roundel.workflow.catalog import describe, localize
 from roundel.workflow.functions import FunctionKind, installed_functions
 from roundel.workflow.model_profile import PROVIDERS, installed_providers
 from roundel.workflow.secrets import SecretMasker
 
-router = APIRouter(prefix="/api/v1", tags=["catalog"])
+router = APIRouter(prefix="/api/v1", tags=["catalog"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Language = Literal["en", "zh"]
 InLanguage = Annotated[
@@ -95,7 +97,7 @@ def _templates(context: ServerContext) -> bytes:
 
 
 def _is_sound(context: ServerContext, text: str) -> bool:
-    plan, report = read_text_plan(context, text)
+    plan, report = draft_text_plan(text, policy=context.settings.policy)
     return plan is not None and not plan.draft and report.ok
 
 

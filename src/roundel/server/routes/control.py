@@ -15,7 +15,8 @@ from roundel.kernel.state import Execution
 from roundel.kernel.unlock import CHECKS
 from roundel.kernel.walk import try_edges
 from roundel.runs.forking import Difference
-from roundel.server.bodies import LOCATION, Name, RequestBody, ShortText, Text, problems
+from roundel.server.admission import PART_BODY, TEXT_BODY, Route
+from roundel.server.bodies import FEW_ENTRIES, LOCATION, Name, RequestBody, ShortText, Text, problems
 from roundel.server.context import ServerContext, context_of
 from roundel.server.identity import Principal
 from roundel.server.library import WorkflowText, in_reader, plan_to_run
@@ -33,11 +34,13 @@ from roundel.server.routes.runs import (
     message_of,
     run_view,
     script_of,
+    script_rights,
+    scripted,
 )
 from roundel.server.schemas import json_response, struct_response
 from roundel.workflow.message import Message
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=Route)
 
 
 class ReasonBody(RequestBody):
@@ -63,7 +66,7 @@ class UnlockBody(RequestBody):
         list[Literal["cause_understood", "cost_accepted", "workflow_reviewed"]], Field(max_length=3)
     ]
     """The self-checks; all three are needed."""
-    limits: dict[Name, float] = {}
+    limits: Annotated[dict[Name, float], *FEW_ENTRIES] = {}
     """Higher limits."""
     message: Text | None = None
     """A text that replaces the last message."""
@@ -124,7 +127,8 @@ class RetryBody(ChangesBody):
     """The changes that a retry brings."""
 
     script: ScriptBody = None
-    """Replies of models, tools and people, as a script file has them, or its text."""
+    """Replies of models, tools and people, as a script file has them, or its text. Tools without a result
+    in it are called only if the role of the caller is author, and approvals are given by people."""
     failed_items: bool = False
     """Whether a new run retries the items of lists that failed while the run went on."""
 
@@ -133,7 +137,8 @@ class ForkBody(ChangesBody):
     """Where a new run departs from this one, and with which changes."""
 
     script: ScriptBody = None
-    """Replies of models, tools and people, as a script file has them, or its text."""
+    """Replies of models, tools and people, as a script file has them, or its text. Tools without a result
+    in it are called only if the role of the caller is author, and approvals are given by people."""
     at: ShortText = ""
     """The address at which the new run begins; empty for where the run is now."""
     message: Text | None = None
@@ -147,13 +152,13 @@ async def controlled(
 ) -> ServerContext:
     """Checks that the caller may control a run, and writes it to the audit log."""
     context = context_of(request)
-    await context.visible_row(who, run_id)
-    await context.audit(who, f"run.{action}", run_id, **details)
+    row = await context.visible_row(who, run_id)
+    await context.audit(who, f"run.{action}", run_id, group=row.group, **details)
     return context
 
 
 async def current_view(context: ServerContext, run_id: str) -> RunView:
-    return run_view(await context.runs.store.row(run_id))
+    return run_view(await context.row(run_id))
 
 
 @router.post("/runs/{run_id}/pause", responses=problems(409))
@@ -191,7 +196,7 @@ async def lock_run(run_id: RunId, body: LockBody, request: Request, who: Operato
     return await current_view(context, run_id)
 
 
-@router.post("/runs/{run_id}/unlock", responses=problems(409))
+@router.post("/runs/{run_id}/unlock", openapi_extra=TEXT_BODY, responses=problems(409))
 async def unlock_run(run_id: RunId, body: UnlockBody, request: Request, who: Operator) -> RunView:
     """Unlock a run, with a reason and the three self-checks; it continues in the same round."""
     context = await controlled(request, who, run_id, "unlock", reason=body.reason, limits=body.limits)
@@ -217,7 +222,7 @@ async def unlock_run(run_id: RunId, body: UnlockBody, request: Request, who: Ope
     return await current_view(context, run_id)
 
 
-@router.post("/runs/{run_id}/answer", responses=problems(409))
+@router.post("/runs/{run_id}/answer", openapi_extra=TEXT_BODY, responses=problems(409))
 async def answer_run(run_id: RunId, body: AnswerBody, request: Request, who: Operator) -> RunView:
     """Answer a question, or decide about a tool call."""
     context = await controlled(request, who, run_id, "answer", at=body.at)
@@ -234,7 +239,9 @@ async def answer_run(run_id: RunId, body: AnswerBody, request: Request, who: Ope
 
 
 @router.post(
-    "/runs/{run_id}/answer/preview", responses={**problems(409), 200: struct_response(list[EdgePreview])}
+    "/runs/{run_id}/answer/preview",
+    openapi_extra=PART_BODY,
+    responses={**problems(409), 200: struct_response(list[EdgePreview])},
 )
 async def preview_answer(run_id: RunId, body: PreviewBody, request: Request, who: Operator) -> Response:
     """Which edges an answer would take. Nothing is answered, and Python functions are not called. The
@@ -272,60 +279,81 @@ def _preview(execution: Execution, message: Message) -> bytes:
     return msgspec.json.encode(found)
 
 
-@router.post("/runs/{run_id}/retry", responses=problems(409, 429))
+@router.post("/runs/{run_id}/retry", openapi_extra=TEXT_BODY, responses=problems(409, 429))
 async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Operator) -> RunView:
     """Run again what failed; everything that finished is kept. The answer is the run that was retried, or the
     new run that retries failed items."""
-    context = await controlled(request, who, run_id, "retry")
+    context = await controlled(request, who, run_id, "retry", **scripted(body.script, who))
     await context.check_allowed(run_id)
-    changes = await _changes(context, who, body)
-    retried = await context.execute(
-        lambda: context.runs.retry_in_background(
-            run_id,
-            failed_items=body.failed_items,
-            script=script_of(body.script),
-            attach=context.attachment(),
-            **changes,
+    changes = await _changes(request, who, body)
+    script = await script_of(request, who, body.script)
+    # Without changes, a retry reads only the end of the run.
+    rereads = body.failed_items or script is not None or any(changes.values())
+    async with context.long_work.turn(who, await context.row(run_id) if rereads else None):
+        retried = await context.execute(
+            lambda: context.runs.retry_in_background(
+                run_id,
+                failed_items=body.failed_items,
+                script=script,
+                script_rights=script_rights(who),
+                attach=context.attachment(),
+                **changes,
+            )
         )
-    )
     return await current_view(context, retried)
 
 
-async def _changes(context: ServerContext, who: Principal, body: ChangesBody) -> dict[str, Any]:
+async def _changes(request: Request, who: Principal, body: ChangesBody) -> dict[str, Any]:
     """Changes as `Runs` takes them. Other variables need the text again, in which they are not replaced
     yet."""
     if body.workflow is None:
         if body.variables:
             raise Problem(422, "bad-request", "other variables need the workflow again: give `workflow`")
         return {"limits": body.limits}
-    plan = await plan_to_run(context, who, body.workflow, body.variables)
+    plan = await plan_to_run(request, who, body.workflow, body.variables)
     return {"limits": body.limits, "workflow": plan.workflow}
 
 
 @router.post(
     "/runs/{run_id}/fork",
+    openapi_extra=TEXT_BODY,
     status_code=201,
-    responses={**problems(409, 429), 201: {"description": "The new run is stored.", "headers": LOCATION}},
+    responses={
+        **problems(409, 429),
+        201: {"description": "The new run is stored.", "headers": LOCATION},
+    },
 )
 async def fork_run(
     run_id: RunId, body: ForkBody, request: Request, response: Response, who: Operator
 ) -> StartedRun:
     """Start a new run from a point of this one."""
-    context = await controlled(request, who, run_id, "fork", at=body.at)
+    context = await controlled(request, who, run_id, "fork", at=body.at, **scripted(body.script, who))
     await context.check_allowed(run_id)
     context.check_capacity()
-    changes = await _changes(context, who, body)
-    script = script_of(body.script)
-    new = await context.runs.fork(run_id, body.at, message=body.message, script=script, **changes)
+    row = await context.row(run_id)
+    if body.script is None:
+        await context.check_shared_limits(row, who.id)
+    changes = await _changes(request, who, body)
+    script = await script_of(request, who, body.script)
+    async with context.long_work.turn(who, row):
+        new = await context.runs.fork(
+            run_id,
+            body.at,
+            message=body.message,
+            script=script,
+            script_rights=script_rights(who),
+            started_by=who.id,
+            **changes,
+        )
     if body.run:
         await context.execute(
             lambda: context.runs.resume_in_background(new, attach=context.attachment()), new
         )
-    elif (await context.runs.store.row(new)).status == "running":
+    elif (await context.row(new)).status == "running":
         # Otherwise the supervisor would take it for a run whose process died, and resume it.
         await context.runs.engine.control(new, Pause("forked"))
     response.headers["location"] = f"/api/v1/runs/{new}"
-    return StartedRun(id=new, status=(await context.runs.store.row(new)).status)
+    return StartedRun(id=new, status=(await context.row(new)).status)
 
 
 class ReplayResult(Struct, frozen=True):
@@ -335,9 +363,15 @@ class ReplayResult(Struct, frozen=True):
     """The first difference; null if there is none."""
 
 
-@router.post("/runs/{run_id}/replay", responses={**problems(409), 200: struct_response(ReplayResult)})
+@router.post(
+    "/runs/{run_id}/replay",
+    openapi_extra=TEXT_BODY,
+    responses={**problems(409, 429), 200: struct_response(ReplayResult)},
+)
 async def replay_run(run_id: RunId, body: ChangesBody, request: Request, who: Operator) -> dict[str, Any]:
     """Where the run would first have differed with these changes; no model is called."""
     context = await controlled(request, who, run_id, "replay")
-    difference = await context.runs.replay(run_id, **await _changes(context, who, body))
+    changes = await _changes(request, who, body)
+    async with context.long_work.turn(who, await context.row(run_id)):
+        difference = await context.runs.replay(run_id, **changes)
     return {"difference": msgspec.to_builtins(difference) if difference is not None else None}

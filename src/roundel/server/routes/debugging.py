@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from roundel.runs.inspection import BreakpointState
+from roundel.server.admission import PART_BODY, TEXT_BODY, Route
 from roundel.server.bodies import Data, RequestBody, ShortText, Text, problems
 from roundel.server.context import context_of
 from roundel.server.problems import Problem
@@ -24,7 +25,7 @@ from roundel.server.routes.runs import (
 )
 from roundel.server.schemas import struct_response
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=Route)
 
 
 class StepBody(RequestBody):
@@ -83,6 +84,7 @@ async def get_breakpoints(run_id: RunId, request: Request, who: Viewer) -> list[
 
 @router.post(
     "/runs/{run_id}/breakpoints",
+    openapi_extra=PART_BODY,
     responses={**problems(409), 200: struct_response(list[BreakpointState])},
 )
 async def change_breakpoints(
@@ -96,7 +98,11 @@ async def change_breakpoints(
     return [msgspec.to_builtins(state) for state in states]
 
 
-@router.post("/runs/{run_id}/edit", responses={**problems(409), 200: struct_response(RunState)})
+@router.post(
+    "/runs/{run_id}/edit",
+    openapi_extra=TEXT_BODY,
+    responses={**problems(409), 200: struct_response(RunState)},
+)
 async def edit_run(run_id: RunId, body: EditBody, request: Request, who: Operator) -> dict[str, Any]:
     """Edit a message that waits at a node of a paused or locked run."""
     context = await controlled(request, who, run_id, "edit", at=body.at)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from roundel.kernel.events import encode_event
+from roundel.server.admission import Route
 from roundel.server.bodies import problems
 from roundel.server.context import ServerContext, caller, context_of, still_sees
 from roundel.server.identity import Principal
 from roundel.server.routes.runs import RunId
-from roundel.server.sse import MEDIA_TYPE, EventStream
+from roundel.server.sse import MEDIA_TYPE, CountedResponse, EventStream
 
-router = APIRouter(prefix="/api/v1", tags=["events"])
+router = APIRouter(prefix="/api/v1", tags=["events"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 JSON_LINES = "application/jsonl"
 LINES_BYTES = 64 * 1024
@@ -63,10 +64,10 @@ async def run_events(
     context = context_of(request)
     group = (await context.visible_row(who, run_id)).group
     start = int(last_event_id) if last_event_id is not None else after
-    context.hub.check()
+    release = context.hub.reserve(who.id)
     if not follow:
-        return _stored(context, _lines(context, run_id, start))
-    return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group))
+        return _stored(context, _lines(context, run_id, start), release)
+    return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group), release)
 
 
 async def _lines(context: ServerContext, run_id: str, after: int) -> AsyncIterator[bytes]:
@@ -74,8 +75,8 @@ async def _lines(context: ServerContext, run_id: str, after: int) -> AsyncIterat
         yield encode_event(event) + b"\n"
 
 
-def _stored(context: ServerContext, lines: AsyncIterator[bytes]) -> Response:
-    return StreamingResponse(context.hub.counted(_together(lines)), media_type=JSON_LINES)
+def _stored(context: ServerContext, lines: AsyncIterator[bytes], release: Callable[[], None]) -> Response:
+    return CountedResponse(context.hub.counted(_together(lines)), release, media_type=JSON_LINES)
 
 
 async def _together(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -113,11 +114,12 @@ async def all_events(
         # In the middle of an append, everything before the append is known, and some of it.
         part = int(number or 0)
         after = max(0, int(position) - 1) if part else int(position)
-    context.hub.check()
+    start = after if follow or after is not None else await context.runs.position()
+    release = context.hub.reserve(who.id)  # from here on nothing may fail before the response
     if not follow:
-        start = after if after is not None else await context.runs.position()
-        return _stored(context, _all_lines(context, who, start))
-    return EventStream(context.hub.stream_all(who.groups, after, part), lambda: still_sees(request, None))
+        return _stored(context, _all_lines(context, who, start or 0), release)
+    chunks = context.hub.stream_all(who.groups, start, part)
+    return EventStream(chunks, lambda: still_sees(request, None), release)
 
 
 async def _all_lines(context: ServerContext, who: Principal, after: int) -> AsyncIterator[bytes]:

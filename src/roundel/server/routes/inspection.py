@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -10,78 +12,31 @@ from fastapi import APIRouter, Query, Request, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from roundel.drawing.assembly import draw
-from roundel.drawing.drawing import Density, Drawing
+from roundel.drawing.drawing import Density
 from roundel.hosts.control import Question
-from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
-from roundel.nodes.agent_models import pricing
-from roundel.nodes.loop import Config as LoopConfig
-from roundel.plan.forecast import Forecast, forecast
-from roundel.plan.graph import Plan
-from roundel.plan.proof import Proof, prove
 from roundel.runs.inspection import RunInspection
 from roundel.runs.rounds import LoopRounds, RoundStatus
-from roundel.server.bodies import ResponseBody, ShortText, problems
-from roundel.server.context import ServerContext, context_of
-from roundel.server.library import in_reader
+from roundel.server.admission import Route
+from roundel.server.bodies import Cursor, ResponseBody, ShortText, problems
+from roundel.server.context import context_of
+from roundel.server.library import in_worker
+from roundel.server.problems import Problem
 from roundel.server.routes.runs import RunId, Viewer
 from roundel.server.schemas import json_response, struct_response
-from roundel.workflow.limits import NO_TIME_LIMIT
+from roundel.server.text_jobs import DrawRun, RunPlan
 from roundel.workflow.message import Message
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=Route)
 
 
+PAGE_CHARACTERS = 1_000_000
+"""A page of rounds ends when their outputs have so many characters."""
 MAX_PLANS = 50
 """How many encoded plans a server keeps; one of 300 nodes has some 200 kB."""
 
 
-class LoopRule(Struct, frozen=True, kw_only=True):
-    """How a `loop` node decides whether there is another round."""
-
-    node: str
-    """The id of the node."""
-    max_rounds: int
-    """The most rounds."""
-    exit_on_score: float | None
-    """The score that ends the loop; null if none does."""
-    patience: int | None
-    """So many rounds in a row without a gain end the loop; null if they do not."""
-    min_delta: float
-    """What counts as a gain."""
-    keep: str
-    """Which output it keeps: `last` or `best`."""
-
-
-class RunPlan(Struct, frozen=True, kw_only=True):
-    """What a run executes, as it was started: the same for its whole life."""
-
-    workflow: str
-    """The name of the workflow."""
-    drawing: Drawing
-    """Where everything is."""
-    loops: tuple[Proof, ...]
-    """What bounds each loop."""
-    forecast: Forecast
-    """What a run takes, at worst and usually."""
-    decisions: tuple[LoopRule, ...]
-    """How each `loop` node decides."""
-    speakers: tuple[str, ...]
-    """The ids of nodes whose output is written by a model or a person."""
-    limits: dict[str, Any]
-    """The limits of the whole run."""
-    novelty: float | None
-    """Messages that are less new than this are repetitions, and trip the breaker; null if they do not."""
-    window: int
-    """So many of them."""
-    token_factor: float | None
-    """The breaker trips at so many times the tokens of the forecast; null if it does not."""
-    time_limit: float | None
-    """The seconds of work after which the breaker trips; null if it does not."""
-
-
-@router.get("/runs/{run_id}/plan", responses={**problems(409), 200: struct_response(RunPlan)})
+@router.get("/runs/{run_id}/plan", responses={**problems(409, 429), 200: struct_response(RunPlan)})
 async def get_plan(
     run_id: RunId,
     request: Request,
@@ -95,40 +50,12 @@ async def get_plan(
     key = (run_id, density)
     encoded = context.plans.pop(key, None)
     if encoded is None:
-        encoded = await in_reader(_plan, await context.runs.plan(run_id), density)
+        job = DrawRun(pinned=await context.runs.store.pinned(run_id), density=density)
+        encoded = await in_worker(request, who, job)
     context.plans[key] = encoded
     if len(context.plans) > MAX_PLANS:
         del context.plans[next(iter(context.plans))]
     return json_response(encoded)
-
-
-def _plan(plan: Plan, density: Density) -> bytes:
-    breaker = plan.breaker
-    loops = [(node.id, node.config) for node in plan.sites if isinstance(node.config, LoopConfig)]
-    found = RunPlan(
-        workflow=plan.workflow.name,
-        drawing=draw(plan, density=density),
-        loops=tuple(prove(plan)),
-        forecast=forecast(plan, pricing(plan.workflow.models)),
-        decisions=tuple(
-            LoopRule(
-                node=name,
-                max_rounds=config.max_rounds,
-                exit_on_score=config.exit_on_score if (config.exit_on_score or 0) > 0 else None,
-                patience=config.patience,
-                min_delta=config.min_delta,
-                keep=config.keep,
-            )
-            for name, config in loops
-        ),
-        speakers=tuple(sorted({node.id for node in plan.sites if node.kind.speaks or node.kind.asks})),
-        limits=msgspec.to_builtins(plan.limits),
-        novelty=breaker.threshold if breaker.detects_dead_loops else None,
-        window=breaker.window,
-        token_factor=breaker.factor if breaker.enabled and breaker.token_surge else None,
-        time_limit=plan.time_limit if plan.time_limit < NO_TIME_LIMIT else None,
-    )
-    return msgspec.json.encode(found, enc_hook=str)
 
 
 class QuestionView(Struct, frozen=True, kw_only=True):
@@ -253,6 +180,8 @@ class LoopFigures(ResponseBody):
     """Why it was last left; empty if it was not left yet."""
     rounds: list[RoundView] | list[BandView]
     """Single rounds; or, with `band`, aggregates."""
+    next: str | None = None
+    """The cursor of the next page of this loop, to be given together with `loop`; null on the last one."""
 
 
 class RoundsQuery(BaseModel):
@@ -270,55 +199,70 @@ class RoundsQuery(BaseModel):
     """Aggregate so many rounds each."""
     outputs: bool = False
     """Whether to include what the nodes returned."""
+    cursor: Cursor = ""
+    """`next` of the loop in the page before, together with `loop`; empty for the first page."""
+    limit: Annotated[int, Field(ge=1, le=5_000)] = 1_000
+    """The most rounds, or aggregates, of a page, of all loops together."""
 
 
-@router.get("/runs/{run_id}/rounds", responses=problems(409), response_model=list[LoopFigures])
+@router.get("/runs/{run_id}/rounds", responses=problems(409, 429), response_model=list[LoopFigures])
 async def get_rounds(
     run_id: RunId, request: Request, who: Viewer, query: Annotated[RoundsQuery, Query()]
-) -> list[dict[str, Any]]:
-    """The rounds of each loop as figures; with `band`, aggregates of so many rounds each."""
+) -> Response:
+    """The rounds of each loop as figures; with `band`, aggregates of so many rounds each. Each loop continues
+    on pages of its own. With `outputs`, a page has about a megabyte at most."""
+    if query.cursor and not query.loop:
+        raise Problem(422, "bad-request", "a cursor belongs to one loop: give `loop`, too")
     context = context_of(request)
     row = await context.visible_row(who, run_id)
-    found = []
-    for loop in await _loops(context, row, query.loop):
-        rounds = [
-            msgspec.to_builtins(one if query.outputs else msgspec.structs.replace(one, outputs={}))
+    encode = partial(_encode_rounds, query)
+    async with context.long_work.turn(who, row):
+        if not row.pruned:
+            return json_response(await context.round_figures.read(run_id, query.loop, encode))
+        # Pruning has removed events that were counted before.
+        context.round_figures.forget(run_id)
+        loops = [one for one in await context.runs.rounds(run_id) if query.loop in ("", one.loop)]
+        return json_response(await asyncio.to_thread(encode, loops))
+
+
+def _encode_rounds(query: RoundsQuery, loops: Sequence[LoopRounds]) -> bytes:
+    """A page of the rounds of these loops."""
+    found, start, left, size = [], int(query.cursor or 0), query.limit, 0
+    for loop in loops:
+        wanted = [
+            one
             for one in loop.rounds
             if one.number >= query.first and (query.last is None or one.number <= query.last)
         ]
-        shown = _bands(rounds, query.band) if query.band > 1 else rounds
-        found.append({"loop": loop.loop, "exit_reason": loop.exit_reason, "rounds": shown})
-    return found
+        rounds: list[dict[str, Any]] = []
+        end = start
+        while left and size < PAGE_CHARACTERS and end * query.band < len(wanted):
+            part = [
+                msgspec.to_builtins(one if query.outputs else msgspec.structs.replace(one, outputs={}))
+                for one in wanted[end * query.band : (end + 1) * query.band]
+            ]
+            size += sum(len(text) for one in part for text in one["outputs"].values())
+            rounds.append(_band(part) if query.band > 1 else part[0])
+            end, left = end + 1, left - 1
+        more = str(end) if end * query.band < len(wanted) else None
+        found.append({"loop": loop.loop, "exit_reason": loop.exit_reason, "rounds": rounds, "next": more})
+    return msgspec.json.encode(found)
 
 
-async def _loops(context: ServerContext, row: RunRow, loop: str) -> Sequence[LoopRounds]:
-    if not row.pruned:
-        return await context.round_figures.loops(row.id, loop)
-    # Pruning has removed events that were counted before.
-    context.round_figures.forget(row.id)
-    return [one for one in await context.runs.rounds(row.id) if loop in ("", one.loop)]
-
-
-def _bands(rounds: list[dict[str, Any]], size: int) -> list[dict[str, Any]]:
-    """Aggregates of `size` rounds each: the best and the median score, and sums."""
-    bands = []
-    for first in range(0, len(rounds), size):
-        part = rounds[first : first + size]
-        scores = sorted(one["score"] for one in part if one["score"] is not None)
-        ends = [one["ended"] for one in part]
-        costs = [one["cost_usd"] for one in part if one["cost_usd"] is not None]
-        bands.append(
-            {
-                "from": part[0]["number"],
-                "to": part[-1]["number"],
-                "best_score": scores[-1] if scores else None,
-                "median_score": scores[len(scores) // 2] if scores else None,
-                "tokens": sum(one["tokens"] for one in part),
-                "cost_usd": sum(costs) if costs else None,
-                "seconds": sum(one["seconds"] for one in part),
-                "started": min(one["started"] for one in part),
-                "ended": None if any(end is None for end in ends) else max(ends),
-                "failed": sum(one["status"] == "failed" for one in part),
-            }
-        )
-    return bands
+def _band(part: list[dict[str, Any]]) -> dict[str, Any]:
+    """Some rounds together: the best and the median score, and sums."""
+    scores = sorted(one["score"] for one in part if one["score"] is not None)
+    ends = [one["ended"] for one in part]
+    costs = [one["cost_usd"] for one in part if one["cost_usd"] is not None]
+    return {
+        "from": part[0]["number"],
+        "to": part[-1]["number"],
+        "best_score": scores[-1] if scores else None,
+        "median_score": scores[len(scores) // 2] if scores else None,
+        "tokens": sum(one["tokens"] for one in part),
+        "cost_usd": sum(costs) if costs else None,
+        "seconds": sum(one["seconds"] for one in part),
+        "started": min(one["started"] for one in part),
+        "ended": None if any(end is None for end in ends) else max(ends),
+        "failed": sum(one["status"] == "failed" for one in part),
+    }

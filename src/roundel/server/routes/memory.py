@@ -15,6 +15,7 @@ from roundel.journal.store import StoreError
 from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory, Quarantined
+from roundel.server.admission import TEXT_BODY, Route
 from roundel.server.bodies import (
     Cursor,
     PageSize,
@@ -29,7 +30,7 @@ from roundel.server.identity import Principal
 from roundel.server.problems import Problem, not_found
 from roundel.server.routes.runs import RunId
 
-router = APIRouter(prefix="/api/v1", tags=["memory"])
+router = APIRouter(prefix="/api/v1", tags=["memory"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Operator = Annotated[Principal, caller("operator")]
 Author = Annotated[Principal, caller("author")]
@@ -117,6 +118,15 @@ class QuarantinedView(ResponseBody):
     """The confidence that the node gave, from 0 to 1."""
 
 
+class QuarantinePage(ResponseBody):
+    """A page of messages."""
+
+    messages: list[QuarantinedView]
+    """The messages of this page."""
+    next: str | None = None
+    """The cursor of the next page; null on the last one."""
+
+
 def _open(request: Request, who: Principal, group: str) -> tuple[ServerContext, Memory, str]:
     """The memory of a group that the caller may see."""
     name = "" if group == NO_GROUP else group
@@ -167,18 +177,18 @@ async def search_memory(
     return MemoryMatches(entries=[_view(entry) for entry in await memory.search(name, q, kind, limit)])
 
 
-@router.post("/memory/{group}", status_code=201, responses=problems(409))
+@router.post("/memory/{group}", openapi_extra=TEXT_BODY, status_code=201, responses=problems(409, 429))
 async def promote_memory(group: Group, body: PromoteBody, request: Request, who: Operator) -> MemoryMatches:
     """Add an entry, the output of a node or a text to the long-term memory of a group."""
     context, memory, name = _open(request, who, group)
     if sum((body.entry is not None, body.run is not None, bool(body.text))) != 1:
         raise Problem(422, "bad-request", "promote one thing: an `entry`, a `run` with `at`, or a `text`")
-    if body.run is not None:
-        await context.visible_row(who, body.run)
+    row = await context.visible_row(who, body.run) if body.run is not None else None
     source = {"entry": body.entry, "run": body.run, "at": body.at}
-    await context.audit(who, "memory.promote", name, **source)
+    await context.audit(who, "memory.promote", name, group=name, **source)
     try:
-        promoted = await memory.promote(name, body.entry, run=body.run or "", at=body.at, text=body.text)
+        async with context.long_work.turn(who, row):
+            promoted = await memory.promote(name, body.entry, run=body.run or "", at=body.at, text=body.text)
     except StoreError as error:
         raise Problem(422, "bad-request", str(error)) from error
     return MemoryMatches(entries=[_view(entry) for entry in promoted])
@@ -188,7 +198,7 @@ async def promote_memory(group: Group, body: PromoteBody, request: Request, who:
 async def forget_entry(group: Group, entry_id: EntryId, request: Request, who: Operator) -> None:
     """Delete one entry of a group."""
     context, memory, name = _open(request, who, group)
-    await context.audit(who, "memory.forget", name, entry=entry_id)
+    await context.audit(who, "memory.forget", name, group=name, entry=entry_id)
     if not await memory.forget(name, entry_id):
         raise not_found()
 
@@ -197,13 +207,22 @@ async def forget_entry(group: Group, entry_id: EntryId, request: Request, who: O
 async def forget_group(group: Group, request: Request, who: Author) -> Deleted:
     """Delete all entries of a group."""
     context, memory, name = _open(request, who, group)
-    await context.audit(who, "memory.forget_all", name)
+    await context.audit(who, "memory.forget_all", name, group=name)
     return Deleted(deleted=await memory.forget_all(name))
 
 
-@router.get("/runs/{run_id}/quarantine", responses=problems(409))
-async def get_quarantine(run_id: RunId, request: Request, who: Viewer) -> list[QuarantinedView]:
-    """All messages that the nodes of a run returned, of which some may be promoted."""
+@router.get("/runs/{run_id}/quarantine", responses=problems(409, 429))
+async def get_quarantine(
+    run_id: RunId, request: Request, who: Viewer, cursor: Cursor = "", limit: PageSize = 50
+) -> QuarantinePage:
+    """The messages that the nodes of a run returned, in order; some of them may be promoted. A page has about
+    a megabyte at most, and may have no messages although more pages follow."""
     context = context_of(request)
-    await context.visible_row(who, run_id)
-    return [_quarantined_view(one) for one in await Memory(context.runs.store).quarantine(run_id)]
+    row = await context.visible_row(who, run_id)
+    async with context.long_work.turn(who, row):
+        found, after = await Memory(context.runs.store).quarantine_page(
+            run_id, after=int(cursor or 0), limit=limit
+        )
+    return QuarantinePage(
+        messages=[_quarantined_view(one) for one in found], next=str(after) if after is not None else None
+    )

@@ -21,10 +21,11 @@ from fastapi import APIRouter, Request
 from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
+from roundel.server.admission import Route
 from roundel.server.preloads import with_preloads
 from roundel.server.problems import not_found
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=Route)
 FOLDER = Path(__file__).parents[1] / "page"
 NOT_BUILT = (
     "Roundel is running. Its API is described at /api/v1/openapi.json.\n"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AwareDatetime, Field, JsonValue
 
-from roundel.journal.store import RunRow
+from roundel.journal.store import EXCERPT, RunRow
 from roundel.kernel.events import stamp
-from roundel.llm.script import Script, script_from
+from roundel.llm.script import Script, ScriptRight
+from roundel.server.admission import TEXT_BODY, Route
 from roundel.server.bodies import (
+    FEW_ENTRIES,
     LOCATION,
     Cursor,
     Data,
@@ -25,11 +29,12 @@ from roundel.server.bodies import (
 )
 from roundel.server.context import caller, context_of
 from roundel.server.identity import Principal
-from roundel.server.library import WorkflowText, plan_to_run
+from roundel.server.library import WorkflowText, plan_to_run, read_script
 from roundel.server.problems import Problem
+from roundel.server.schemas import json_response
 from roundel.workflow.message import Message, data_text
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Operator = Annotated[Principal, caller("operator")]
 RunId = Annotated[
@@ -38,22 +43,36 @@ RunId = Annotated[
 ]
 Status = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
 OVER = ("completed", "failed", "stopped")
+MOST_SHOWN = 100
+"""Questions and running loops that the row of a run has: there may be thousands."""
 NEEDS_PERSON = ("waiting", "suspended_locked", "paused")
 """Statuses in which a run does nothing until somebody does something."""
 Since = Annotated[
     AwareDatetime | None,
     Query(description="A time (RFC 3339): only runs that were created after it."),
 ]
-Limits = dict[Name, int | float | Literal["lock", "allow"]]
-Variables = dict[Name, str | int | float | bool | None]
+Limits = Annotated[dict[Name, int | float | Literal["lock", "allow"]], *FEW_ENTRIES]
+Variables = Annotated[dict[Name, str | int | float | bool | None], *FEW_ENTRIES]
 
 
 ScriptBody = dict[str, JsonValue] | Text | None
 
 
-def script_of(given: ScriptBody) -> Script | None:
-    """The script that a body means; WorkflowError."""
-    return script_from(given) if given is not None else None
+async def script_of(request: Request, who: Principal, given: ScriptBody) -> Script | None:
+    """The script that a body means, with the rights of the caller; WorkflowError."""
+    if given is None:
+        return None
+    return (await read_script(request, who, given)).with_rights(script_rights(who))
+
+
+def script_rights(who: Principal) -> tuple[ScriptRight, ...]:
+    """What a script of the caller may do. Calls of tools are approved by a person, never by a script."""
+    return ("tools",) if who.may("author") else ()
+
+
+def scripted(given: ScriptBody, who: Principal) -> dict[str, Any]:
+    """What the audit log says about a script; nothing without one."""
+    return {} if given is None else {"script": {"rights": script_rights(who)}}
 
 
 class RunInput(RequestBody):
@@ -89,7 +108,8 @@ class StartBody(RequestBody):
     limits: Limits = {}
     """Limits to use instead of those of the workflow."""
     script: ScriptBody = None
-    """Replies of models, tools and people, as a script file has them, or its text."""
+    """Replies of models, tools and people, as a script file has them, or its text. Tools without a result
+    in it are called only if the role of the caller is author, and approvals are given by people."""
     group: ShortText | None = None
     """The group of the run; without it, the first of the caller."""
     breakpoints: Breakpoints = []
@@ -203,7 +223,7 @@ class RunView(ResponseBody):
     pruned: str = ""
     """Which rounds are left of it, if it was pruned."""
     loops: list[LoopView] = []
-    """The loops that are running, with their current rounds."""
+    """The loops that are running, with their current rounds, at most 100."""
     score: float | None = None
     """The newest score."""
     scores: list[float] = []
@@ -224,15 +244,17 @@ class RunView(ResponseBody):
     pause: dict[str, Any] | None = None
     """Why it is paused: `reason`, `address`, `breakpoint`."""
     questions: list[str] = []
-    """The addresses of nodes that wait for a person."""
+    """The addresses of nodes that wait for a person, at most 100."""
     question: QuestionSummary | None = None
     """The first of these questions."""
     deadline: str | None = None
     """When the first of these questions has to be answered."""
     output: str = ""
-    """Its output."""
+    """The beginning of its output, at most 500 characters; `/output` has all of it."""
+    output_length: int = 0
+    """How many characters the whole output has."""
     error: str | None = None
-    """Why it failed."""
+    """Why it failed, at most 500 characters."""
     results: list[LoopOutcome] = []
     """The loops of a run that is over, in the order in which they were first entered."""
 
@@ -266,7 +288,7 @@ def run_view(row: RunRow) -> RunView:
         forked_at=row.forked_at,
         is_executed=bool(row.owner),
         pruned=row.pruned,
-        loops=[LoopView(**loop) for loop in progress.get("loops") or ()],
+        loops=[LoopView(**loop) for loop in (progress.get("loops") or ())[:MOST_SHOWN]],
         score=progress.get("score"),
         scores=progress.get("scores") or [],
         threshold=progress.get("threshold"),
@@ -276,10 +298,11 @@ def run_view(row: RunRow) -> RunView:
         guard=GuardView(**guard) if guard is not None else None,
         lock=lock,
         pause=summary.get("pause"),
-        questions=progress.get("questions") or [],
+        questions=(progress.get("questions") or [])[:MOST_SHOWN],
         question=progress.get("question"),
         deadline=summary.get("deadline"),
         output=summary.get("output", ""),
+        output_length=summary.get("output_length", 0),
         error=summary.get("error"),
         results=[LoopOutcome(loop=name, **loops[name]) for name in loops] if row.status in OVER else [],
     )
@@ -303,6 +326,7 @@ def breakpoint_sources(given: list[Any]) -> list[Any]:
 
 @router.post(
     "/runs",
+    openapi_extra=TEXT_BODY,
     status_code=202,
     responses={
         **problems(404, 409, 429),
@@ -328,14 +352,16 @@ async def start_run(
     context = context_of(request)
     group = _group_of(who, body.group)
     context.check_capacity()
-    plan = await plan_to_run(context, who, body.workflow, body.variables)
+    plan = await plan_to_run(request, who, body.workflow, body.variables)
+    script = await script_of(request, who, body.script) or context.scripts.get(plan.workflow.name)
     name = body.workflow if isinstance(body.workflow, str) else ""
-    await context.audit(who, "run.start", plan.workflow.name, saved=name, group=group)
+    about = scripted(body.script, who)
+    await context.audit(who, "run.start", plan.workflow.name, saved=name, group=group, **about)
     run_id = await context.execute(
         lambda: context.runs.start(
             plan,
             message_of(body.input),
-            script=script_of(body.script) or context.scripts.get(plan.workflow.name),
+            script=script,
             limits=body.limits,
             group=group,
             breakpoints=breakpoint_sources(body.breakpoints),
@@ -347,7 +373,7 @@ async def start_run(
         )
     )
     response.headers["location"] = f"/api/v1/runs/{run_id}"
-    return StartedRun(id=run_id, status=(await context.runs.store.row(run_id)).status)
+    return StartedRun(id=run_id, status=(await context.row(run_id)).status)
 
 
 def _group_of(who: Principal, group: str | None) -> str:
@@ -383,6 +409,7 @@ async def list_runs(
         text=q,
         before=int(cursor or 0),
         since=since.timestamp() if since is not None else 0,
+        excerpt=True,
     )
     more = len(rows) > limit
     return RunList(
@@ -453,7 +480,7 @@ async def delete_run(run_id: RunId, request: Request, who: Operator) -> None:
     row = await context.visible_row(who, run_id)
     if row.status not in OVER:
         raise Problem(409, "conflict", f"only a run that is over can be deleted; it is {row.status}")
-    await context.audit(who, "run.delete", run_id)
+    await context.audit(who, "run.delete", run_id, group=row.group)
     await context.runs.store.delete(run_id)
 
 
@@ -495,17 +522,28 @@ class RunOutput(ResponseBody):
     """When the first open question has to be answered."""
 
 
-@router.get("/runs/{run_id}/output", responses=problems(), response_model_exclude_unset=True)
-async def get_output(run_id: RunId, request: Request, who: Viewer) -> RunOutput:
+@router.get("/runs/{run_id}/output", responses=problems(), response_model=RunOutput)
+async def get_output(run_id: RunId, request: Request, who: Viewer) -> Response:
     """The result of a run so far: status, output, data, nodes, loops and usage."""
-    row = await context_of(request).visible_row(who, run_id)
-    return RunOutput(**{**(row.summary or {}), "id": run_id, "status": row.status})
+    context = context_of(request)
+    await context.visible_row(who, run_id)
+    row = await context.runs.store.row(run_id)
+    # It may have megabytes; a short one is encoded in less time than a thread takes.
+    if (row.summary or {}).get("data") or len((row.summary or {}).get("output") or "") > EXCERPT:
+        return json_response(await asyncio.to_thread(_encode_output, row))
+    return json_response(_encode_output(row))
+
+
+def _encode_output(row: RunRow) -> bytes:
+    known = RunOutput.model_fields
+    found = {name: value for name, value in (row.summary or {}).items() if name in known}
+    return msgspec.json.encode({**found, "id": row.id, "status": row.status})
 
 
 @router.get(
     "/runs/{run_id}/script",
     responses={
-        **problems(409),
+        **problems(409, 429),
         200: {
             "description": "A script file.",
             "content": {"application/yaml": {"schema": {"type": "object"}}},
@@ -517,5 +555,6 @@ async def get_script(run_id: RunId, request: Request, who: Viewer) -> Response:
     """What models, tools and people answered, as a script file: `roundel run FILE --script` repeats the run
     offline."""
     context = context_of(request)
-    await context.visible_row(who, run_id)
-    return Response(await context.runs.script(run_id), media_type="application/yaml")
+    row = await context.visible_row(who, run_id)
+    async with context.long_work.turn(who, row):
+        return Response(await context.runs.script(run_id), media_type="application/yaml")

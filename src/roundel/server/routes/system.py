@@ -10,17 +10,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from roundel.journal.registry import scheme_of
-from roundel.journal.store import StoreError
 from roundel.kernel.events import stamp
+from roundel.server.admission import Route
 from roundel.server.bodies import ResponseBody, problems
-from roundel.server.context import AUDIT, caller, context_of
+from roundel.server.context import caller, context_of
 from roundel.server.identity import Principal
 from roundel.server.problems import Problem
 from roundel.server.routes.access import check_sees_everything
 from roundel.server.security import MAX_BODY
 from roundel.workflow.policy import Policy
 
-router = APIRouter(tags=["system"])
+router = APIRouter(tags=["system"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Admin = Annotated[Principal, caller("admin")]
 
@@ -65,7 +65,8 @@ class ServerView(ResponseBody):
     allowed: Allowed
     """What the operator allows."""
     limits: dict[str, int]
-    """The most runs that are executed at once, streams, and bytes of a body."""
+    """The most runs that are executed at once, streams in all and of one caller, and bytes of a body that
+    contains a text."""
     active_runs: int
     """The runs that it executes now."""
     demo: bool
@@ -80,14 +81,13 @@ async def get_health() -> Health:
 
 @router.get("/readyz", responses=problems())
 async def get_readiness(request: Request) -> Health:
-    """Whether the server can work: it is not shutting down, and its store can be read."""
+    """Whether the server can work: it is not shutting down, and its store can be written."""
     context = context_of(request)
     if not context.is_ready:
         raise Problem(503, "unavailable", "the server is starting, or shutting down")
-    try:
-        await context.documents.entries(AUDIT, limit=1)
-    except StoreError as error:
-        raise Problem(503, "unavailable", "the store cannot be read") from error
+    failure = await context.probe.failure()
+    if failure is not None:
+        raise Problem(503, "unavailable", "the store cannot be written") from failure
     return Health()
 
 
@@ -126,6 +126,7 @@ async def get_server(request: Request, _who: Viewer) -> ServerView:
         limits={
             "active_runs": settings.max_active_runs,
             "streams": settings.max_streams,
+            "streams_per_caller": settings.max_streams_per_caller,
             "body_bytes": MAX_BODY,
         },
         active_runs=context.active_runs,

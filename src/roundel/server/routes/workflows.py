@@ -12,15 +12,17 @@ gives those of today, and a start checks again.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import Field, StringConstraints
 
 from roundel.journal.documents import Document, DocumentConflict
 from roundel.kernel.events import stamp
+from roundel.server.admission import TEXT_BODY, Route
 from roundel.server.bodies import (
     LOCATION,
     Cursor,
@@ -42,13 +44,14 @@ from roundel.server.library import (
     find_workflow,
     list_workflows,
     parse_key,
-    read_plan,
     saved,
+    verify,
 )
 from roundel.server.problems import Problem, not_found
-from roundel.workflow.diagnostics import Diagnostic
+from roundel.server.text_jobs import Verdict
+from roundel.workflow.diagnostics import Diagnostic, WorkflowError
 
-router = APIRouter(prefix="/api/v1", tags=["workflows"])
+router = APIRouter(prefix="/api/v1", tags=["workflows"], route_class=Route)
 Viewer = Annotated[Principal, caller("viewer")]
 Author = Annotated[Principal, caller("author")]
 
@@ -62,6 +65,7 @@ NamePath = Annotated[
 ]
 GroupName = Annotated[str, Field(max_length=200)]
 """Shorter than elsewhere: a cursor contains it."""
+VersionPath = Annotated[int, Path(ge=1, le=10**15, description="The number of the version.")]
 Group = Annotated[
     GroupName | None,
     Field(description="The group of the workflow; without it, the groups of the caller are searched."),
@@ -134,6 +138,13 @@ class VersionList(ResponseBody):
     """The versions of this page."""
     next: str | None = None
     """The cursor of the next page; null on the last one."""
+
+
+class PurgedVersions(ResponseBody):
+    """What was deleted."""
+
+    deleted: int
+    """How many versions."""
 
 
 class SaveBody(RequestBody):
@@ -275,7 +286,7 @@ async def get_versions(
 @router.get("/workflows/{name}/versions/{version}", responses=problems())
 async def get_version(
     name: NamePath,
-    version: Annotated[int, Path(ge=1, le=10**15, description="The number of the version.")],
+    version: VersionPath,
     request: Request,
     who: Viewer,
     group: Group = None,
@@ -292,8 +303,9 @@ async def get_version(
 
 @router.put(
     "/workflows/{name}",
+    openapi_extra=TEXT_BODY,
     responses={
-        **problems(404, 412, 428),
+        **problems(404, 412, 428, 429),
         200: {"description": "A new version was saved.", "headers": ETAG_HEADER},
         201: {
             "description": "The first version was saved.",
@@ -325,7 +337,7 @@ async def put_workflow(
         current = await find_workflow(context, who, name, group)
         key = current.key
     expected = _expected(current, if_match, if_none_match)
-    document, diagnostics = await _save(context, who, key, body, expected)
+    document, diagnostics = await _save(request, who, key, body, expected)
     response.headers["etag"] = _etag(document.version)
     if not expected:
         response.status_code = 201
@@ -350,7 +362,8 @@ async def copy_workflow(
     target = document_key(_new_group(who, body.group), body.name)
     if await context.documents.get(WORKFLOWS, target) is not None:
         raise _taken(body.name)
-    await context.audit(who, "workflow.copy", _named(target), source=name)
+    await _check_secrets(request, who, source.text, target)
+    await context.audit(who, "workflow.copy", _named(target), group=parse_key(target)[0], source=name)
     try:
         document = await _write(context, who, target, source, 0)
     except DocumentConflict:
@@ -368,17 +381,59 @@ async def delete_workflow(
     group: Group = None,
     if_match: IfMatch = None,
 ) -> None:
-    """Delete a workflow; with `If-Match`, only in that version. Its versions can still be read."""
+    """Delete a workflow; with `If-Match`, only in that version. Its versions can still be read until they are
+    deleted, too."""
     context = context_of(request)
     current = await find_workflow(context, who, name, group)
     expected = _expected(current, if_match, None) if if_match is not None else None
-    await context.audit(who, "workflow.delete", _named(current.key), version=current.version)
+    group, _ = parse_key(current.key)
+    await context.audit(who, "workflow.delete", _named(current.key), group=group, version=current.version)
     try:
         gone = await context.documents.delete(WORKFLOWS, current.key, expected=expected)
     except DocumentConflict as conflict:
         raise _stale(conflict.current) from None
     if not gone:
         raise not_found(f"there is no workflow '{name}'")
+
+
+@router.delete("/workflows/{name}/versions", responses=problems())
+async def delete_versions(
+    name: NamePath,
+    request: Request,
+    who: Author,
+    group: Group = None,
+    before: Annotated[
+        int | None,
+        Query(
+            ge=1, le=10**15, description="Only versions below this number; without it, all but the newest."
+        ),
+    ] = None,
+) -> PurgedVersions:
+    """Delete old versions for good, such as those with a key that was saved by mistake. The newest one stays:
+    save another one first."""
+    context = context_of(request)
+    (newest,) = await find_versions(context, who, name, group, limit=1)
+    below = min(before or newest.version, newest.version)
+    return PurgedVersions(deleted=await _purge(context, who, newest.key, 1, below))
+
+
+@router.delete("/workflows/{name}/versions/{version}", status_code=204, responses=problems(409))
+async def delete_version(
+    name: NamePath, version: VersionPath, request: Request, who: Author, group: Group = None
+) -> None:
+    """Delete one version for good. 409 if it is the newest one: save another one first."""
+    context = context_of(request)
+    (newest,) = await find_versions(context, who, name, group, limit=1)
+    if version == newest.version:
+        raise Problem(409, "conflict", "this is the newest version, which stays; save another one first")
+    if not await _purge(context, who, newest.key, version, version + 1):
+        raise not_found(f"the workflow '{name}' has no version {version}")
+
+
+async def _purge(context: ServerContext, who: Principal, key: str, first: int, below: int) -> int:
+    group, _ = parse_key(key)
+    await context.audit(who, "workflow.purge", _named(key), group=group, first=first, below=below)
+    return await context.documents.forget_versions(WORKFLOWS, key, first=first, below=below)
 
 
 def _new_group(who: Principal, group: str | None) -> str:
@@ -426,22 +481,28 @@ def _taken(name: str) -> Problem:
 
 
 async def _save(
-    context: ServerContext, who: Principal, key: str, body: SaveBody, expected: int
-) -> tuple[Document, list[Diagnostic]]:
-    plan, report = await read_plan(context, body.text, name=parse_key(key)[1])
-    found = report.diagnostics
-    errors = sum(one.severity == "error" for one in found)
-    description = body.description
-    if description is None:
-        masker = report.secrets.masker if report.secrets is not None else None
-        own = plan.workflow.graph.description if plan is not None else ""
-        description = (masker.mask(own) if masker is not None else own)[:2_000]
-    content = SavedWorkflow(body.text, description, errors or (0 if plan is not None else 1))
-    await context.audit(who, "workflow.save", _named(key), expected=expected, errors=errors)
+    request: Request, who: Principal, key: str, body: SaveBody, expected: int
+) -> tuple[Document, Sequence[Diagnostic]]:
+    context = context_of(request)
+    verdict = await _check_secrets(request, who, body.text, key)
+    description = body.description if body.description is not None else verdict.description
+    content = SavedWorkflow(body.text, description, verdict.errors or (0 if verdict.is_sound else 1))
+    group, _ = parse_key(key)
+    details = {"expected": expected, "errors": verdict.errors}
+    await context.audit(who, "workflow.save", _named(key), group=group, **details)
     try:
-        return await _write(context, who, key, content, expected), found
+        return await _write(context, who, key, content, expected), verdict.diagnostics
     except DocumentConflict as conflict:
         raise _stale(conflict.current) from None
+
+
+async def _check_secrets(request: Request, who: Principal, text: str, key: str) -> Verdict:
+    """What is known about a text that is to be saved. WorkflowError if it contains secrets: its versions are
+    kept, and shown to all who may read it."""
+    verdict = await verify(request, who, text, name=parse_key(key)[1], find_secrets=True)
+    if verdict.secrets:
+        raise WorkflowError(verdict.secrets)
+    return verdict
 
 
 async def _write(

@@ -1,9 +1,9 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { call } from "../../api/client";
 import { keys, queryClient, useMe } from "../../api/queries";
-import type { LoopFigures, RoundView, RunPlan, RunView } from "../../api/schema";
+import { readRounds } from "../../api/rounds";
+import type { RunPlan, RunView } from "../../api/schema";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { parseAddress } from "../../live/address";
@@ -63,11 +63,11 @@ function useSlowVersion(store: RunStore): number {
 function useNovelty(id: string, rounds: number): ReadonlyMap<string, number | null> {
   const { data } = useQuery({
     queryKey: [...keys.rounds(id), "novelty", rounds],
-    queryFn: () => call<LoopFigures[]>(`/runs/${id}/rounds`),
+    queryFn: ({ signal }) => readRounds(id, {}, signal),
     placeholderData: keepPreviousData,
   });
   return useMemo(
-    () => new Map((data ?? []).flatMap((loop) => (loop.rounds as RoundView[]).map((round) => [round.address, round.novelty]))),
+    () => new Map((data ?? []).flatMap((loop) => loop.rounds.map((round) => [round.address, round.novelty]))),
     [data],
   );
 }

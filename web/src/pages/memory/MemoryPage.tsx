@@ -4,7 +4,7 @@ import { useId, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { call, withQuery } from "../../api/client";
 import { queryClient, useMe } from "../../api/queries";
-import type { Deleted, MemoryList, MemoryMatches, MemoryView, PromoteBody, QuarantinedView, RunList, WorkflowList } from "../../api/schema";
+import type { Deleted, MemoryList, MemoryMatches, MemoryView, PromoteBody, QuarantinedView, QuarantinePage, RunList, WorkflowList } from "../../api/schema";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { Button, Segmented } from "../../ui/Button";
@@ -440,11 +440,15 @@ function Quarantine({
     queryKey: ["memory", "runs", group],
     queryFn: () => call<RunList>("/runs", { query: group ? { group, limit: 100 } : { limit: 200 } }),
   });
-  const outputs = useQuery({
+  const outputs = useInfiniteQuery({
     queryKey: ["memory", "quarantine", shown.run],
-    queryFn: () => call<QuarantinedView[]>(`/runs/${encodeURIComponent(shown.run)}/quarantine`),
+    queryFn: ({ pageParam }) =>
+      call<QuarantinePage>(`/runs/${encodeURIComponent(shown.run)}/quarantine`, { query: { cursor: pageParam } }),
+    initialPageParam: "",
+    getNextPageParam: (last: QuarantinePage) => last.next ?? undefined,
     enabled: shown.run !== "",
   });
+  const outputsSoFar = outputs.data?.pages.flatMap((page) => page.messages);
   const [promoting, setPromoting] = useState<QuarantinedView | null>(null);
   if (runs.error) return <Failure error={runs.error} onRetry={() => void runs.refetch()} />;
   if (runs.data === undefined) return <Loading />;
@@ -470,8 +474,8 @@ function Quarantine({
       </div>
       {outputs.error && <Failure error={outputs.error} onRetry={() => void outputs.refetch()} />}
       {shown.run !== "" && outputs.isPending && <Loading />}
-      {outputs.data?.length === 0 && <p className="plain-empty">{texts.noOutputs}</p>}
-      {outputs.data !== undefined && outputs.data.length > 0 && (
+      {outputsSoFar?.length === 0 && !outputs.hasNextPage && <p className="plain-empty">{texts.noOutputs}</p>}
+      {outputsSoFar !== undefined && outputsSoFar.length > 0 && (
         <table className="plain-table" aria-label={texts.quarantine}>
           <thead>
             <tr>
@@ -486,7 +490,7 @@ function Quarantine({
             </tr>
           </thead>
           <tbody>
-            {outputs.data.map((one, index) => (
+            {outputsSoFar.map((one, index) => (
               <tr key={`${one.address} ${index}`}>
                 <td data-label={texts.node}>
                   <Origin run={shown.run} address={one.address} />
@@ -511,6 +515,13 @@ function Quarantine({
             ))}
           </tbody>
         </table>
+      )}
+      {outputs.hasNextPage && (
+        <div className="plain-more">
+          <Button isBusy={outputs.isFetchingNextPage} onClick={() => void outputs.fetchNextPage()}>
+            {texts.showMore}
+          </Button>
+        </div>
       )}
       {promoting && (
         <Promote

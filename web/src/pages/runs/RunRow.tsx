@@ -249,6 +249,8 @@ function lockText(run: RunView, texts: Texts, formats: Formats): string {
       return texts.lockedBy(String(evidence["by"] ?? ""), String(evidence["reason"] ?? ""));
     case "token_surge":
       return texts.surge(formats.number(Number(evidence["tokens"] ?? 0)), formats.decimal(Number(evidence["factor"] ?? limit)));
+    case "crashes":
+      return texts.crashes(limit);
     case "timeout":
       return texts.timeout(formats.duration(limit));
     default: {

@@ -75,6 +75,7 @@ export const messages = catalogue(
     lockedAt: (what: string, limit: string, address: string) =>
       `The limit of ${limit} (${what}) is reached at \`${address}\`.`,
     surge: (tokens: string, factor: string) => `The run used ${tokens} tokens, more than ${factor} times the forecast.`,
+    crashes: (count: number) => `Its process died ${count} times in a row.`,
     timeout: (time: string) => `The run has worked for ${time}, the limit of the breaker.`,
     asks: (node: string, prompt: string) => `${node}: ${prompt}`,
     waitsAt: (address: string) => `\`${address}\` waits for an answer.`,
@@ -164,6 +165,7 @@ export const messages = catalogue(
     lockedBy: (who: string, reason: string) => `${who || "有人"}锁定了它：${reason}`,
     lockedAt: (what: string, limit: string, address: string) => `在 \`${address}\` 达到${what}上限 ${limit}。`,
     surge: (tokens: string, factor: string) => `已用 ${tokens} 个词元，超过预测的 ${factor} 倍。`,
+    crashes: (count: number) => `执行它的进程连续崩溃 ${count} 次。`,
     timeout: (time: string) => `已工作 ${time}，达到熔断器的时间上限。`,
     asks: (node: string, prompt: string) => `${node} 问：${prompt}`,
     waitsAt: (address: string) => `\`${address}\` 在等待回答。`,

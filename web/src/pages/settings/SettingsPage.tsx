@@ -5,12 +5,13 @@ import { useKeyState } from "../../app/keys";
 import { useTheme, type Theme } from "../../app/theme";
 import { call } from "../../api/client";
 import { useMe, useServer } from "../../api/queries";
-import type { Me, ModelList, ServerView, ToolList } from "../../api/schema";
+import type { BudgetList, Me, ModelList, ServerView, ToolList } from "../../api/schema";
 import { useFormats, useTimeZone } from "../../i18n/format";
 import { LANGUAGES, useLanguage, useMessages, type Language } from "../../i18n/messages";
 import { Segmented } from "../../ui/Button";
 import { CheckField, SelectField, TextField } from "../../ui/Field";
 import { Failure, Loading } from "../../ui/State";
+import { BudgetTable } from "./Budgets";
 import { messages } from "./messages";
 import { may } from "./roles";
 import { Tokens } from "./Tokens";
@@ -18,7 +19,7 @@ import { matchingZones } from "./zones";
 import "./plain.css";
 import "./settings.css";
 
-const SECTIONS = ["browser", "account", "tokens", "models", "tools", "allowed", "server"] as const;
+const SECTIONS = ["browser", "account", "budgets", "tokens", "models", "tools", "allowed", "server"] as const;
 
 export default function SettingsPage() {
   const texts = useMessages(messages);
@@ -44,6 +45,9 @@ export default function SettingsPage() {
             <Browser />
           </Section>
           <Section name="account">{me.data && <Account me={me.data} />}</Section>
+          <Section name="budgets" help={texts.budgetsHelp}>
+            <Budgets />
+          </Section>
           <Section name="tokens" help={may(me.data?.role, "admin") ? texts.tokensHelp : undefined}>
             {me.data === undefined ? (
               <Loading lines={2} />
@@ -193,6 +197,11 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       <dd>{children}</dd>
     </div>
   );
+}
+
+function Budgets() {
+  const budgets = useQuery({ queryKey: ["budgets"], queryFn: () => call<BudgetList>("/budgets") });
+  return <Answer query={budgets}>{(found) => <BudgetTable budgets={found.budgets} />}</Answer>;
 }
 
 function Models() {

@@ -41,6 +41,8 @@ export interface Sample {
 
 const RUNS = 3;
 const SAMPLES = 30;
+/** The first rounds of a run are enough for samples. */
+const SAMPLED_ROUNDS = 200;
 
 /** What these nodes have sent in the rounds of recent runs, the newest first. */
 export function useSamples(nodes: readonly string[], describe: (node: string, round: number, run: string) => string) {
@@ -51,7 +53,7 @@ export function useSamples(nodes: readonly string[], describe: (node: string, ro
       const { runs } = await readRuns({ workflow: saved?.name, limit: RUNS });
       const found: Sample[] = [];
       for (const run of runs) {
-        const loops = await call<LoopFigures[]>(`/runs/${run.id}/rounds`, { query: { outputs: true } });
+        const loops = await call<LoopFigures[]>(`/runs/${run.id}/rounds`, { query: { outputs: true, limit: SAMPLED_ROUNDS } });
         const rounds = loops.flatMap((loop) => loop.rounds as RoundView[]);
         for (const round of rounds.sort((one, other) => Date.parse(other.started) - Date.parse(one.started))) {
           for (const [address, text] of Object.entries(round.outputs)) {

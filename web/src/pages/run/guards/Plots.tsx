@@ -3,9 +3,8 @@ import { useMemo, useState } from "react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useShallow } from "zustand/react/shallow";
 import { useStore } from "zustand";
-import { call } from "../../../api/client";
 import { keys } from "../../../api/queries";
-import type { LoopFigures, RoundView } from "../../../api/schema";
+import { readRounds } from "../../../api/rounds";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import { parseAddress } from "../../../live/address";
@@ -77,7 +76,7 @@ function useNovelty(entry: LoopEntry | undefined): ReadonlyMap<string, number | 
   const queryKey = [...keys.rounds(runId), loop];
   const figures = useQuery({
     queryKey,
-    queryFn: () => call<LoopFigures[]>(`/runs/${runId}/rounds`, { query: { loop } }),
+    queryFn: ({ signal }) => readRounds(runId, { loop }, signal),
     enabled: loop !== "",
     placeholderData: keepPreviousData,
   });
@@ -85,7 +84,7 @@ function useNovelty(entry: LoopEntry | undefined): ReadonlyMap<string, number | 
   return useMemo(() => {
     const found = new Map<string, number | null>();
     for (const one of figures.data ?? []) {
-      for (const round of one.rounds as RoundView[]) found.set(round.address, round.novelty);
+      for (const round of one.rounds) found.set(round.address, round.novelty);
     }
     return found;
   }, [figures.data]);

@@ -40,12 +40,13 @@ function useFigures({ lock, state, rounds }: LockFacts): [string, ReactNode][] {
       [texts.threshold, texts.inMessages(figure(data.threshold).toFixed(2), plan.window)],
       [texts.spentInRepeats, texts.ofTokens(formats.number(repeats), formats.number(all))],
     );
-  } else if (isBudget(what)) {
-    rows.push([texts.owner, String(data.scope ?? "")], [texts.spent, amount(texts, formats, what, figure(data.spent))]);
-    if (figure(data.reserved) > 0) rows.push([texts.reserved, amount(texts, formats, what, figure(data.reserved))]);
+  } else if (isBudget(what) || what === "group_limit") {
+    const unit = isBudget(what) ? what : String(data.what ?? "");
+    rows.push([texts.owner, String(data.scope ?? "")], [texts.spent, amount(texts, formats, unit, figure(data.spent))]);
+    if (figure(data.reserved) > 0) rows.push([texts.reserved, amount(texts, formats, unit, figure(data.reserved))]);
     rows.push(
-      [texts.wanted, amount(texts, formats, what, figure(data.wanted))],
-      [texts.limit, amount(texts, formats, what, figure(data.limit))],
+      [texts.wanted, amount(texts, formats, unit, figure(data.wanted))],
+      [texts.limit, amount(texts, formats, unit, figure(data.limit))],
       [texts.notMade, <code key="address">{lock.address}</code>],
     );
     return rows;
@@ -59,6 +60,8 @@ function useFigures({ lock, state, rounds }: LockFacts): [string, ReactNode][] {
     rows.push([texts.worked, formats.duration(figure(data.seconds))], [texts.limit, formats.duration(figure(data.limit))]);
   } else if (what === "manual") {
     rows.push([texts.lockedBy, String(data.by ?? "") || "–"], [texts.spent, amount(texts, formats, "tokens", all)]);
+  } else if (what === "crashes") {
+    rows.push([texts.spent, amount(texts, formats, "tokens", all)]);
   } else if (what === "unpriced") {
     rows.push([texts.model, <code key="model">{String(data.model ?? "")}</code>], [texts.limit, formats.cost(figure(data.limit))]);
   } else {

@@ -95,7 +95,7 @@ export function unlockBody(draft: UnlockDraft, facts: UnlockFacts): UnlockBody {
  * without one. */
 export function needsChange(locks: readonly Lock[], lock: Lock): boolean {
   const before = locks.findLast((one) => one.seq < lock.seq && one.unlocked !== null);
-  if (before?.unlocked == null || before.what === "manual") return false;
+  if (before?.unlocked == null || before.what === "manual" || before.what === "crashes") return false;
   const { limits, message, exit } = before.unlocked.data;
   return !limits && message === undefined && !exit && scope(before) === scope(lock);
 }

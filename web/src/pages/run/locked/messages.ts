@@ -10,6 +10,7 @@ export const messages = catalogue(
     "title.token_surge": "Far more tokens than expected",
     "title.timeout": "The run takes too long",
     "title.manual": "A person locked the run",
+    "title.crashes": "Its process died again and again",
     "title.rounds": "Round limit reached",
     "title.items": "The list is too long",
     "title.tool_rounds": "Limit of tool rounds reached",
@@ -22,6 +23,7 @@ export const messages = catalogue(
     "title.tokens_per_call": "A model call is too large",
     "title.cost_usd": "Cost limit reached",
     "title.seconds": "Time limit reached",
+    "title.group_limit": "A budget of a group or token is used up",
     "title.unpriced": "The cost of a model call is not known",
     titleOther: (what: string) => `Limit reached: ${what}`,
     deadLoop: (rounds: string, speakers: number, count: number, next: number) =>
@@ -44,6 +46,10 @@ export const messages = catalogue(
       `The run has worked for ${seconds}, and the breaker allows ${limit}. Time that it waited for people does not count. Nothing is lost.`,
     manual: (by: string, reason: string) =>
       `${by || "Somebody"} locked it: “${reason}” Calls in flight have finished, and nothing new began. Nothing is lost.`,
+    shared: (scope: string, limit: string, address: string, resets: string) =>
+      `All runs of ${scope} may use ${limit} together. The call at ${address} does not fit, and was not made. ${resets ? `There is room again from ${resets} on, or when` : "There is room when"} the operator of the server raises the limit. Nothing is lost.`,
+    crashes: (count: number, addresses: readonly string[]) =>
+      `${count} processes in a row died while they executed the run, without any progress, with ${list(addresses, " and ") || "nothing"} in flight. Repair the cause; the unlock makes these calls again. Nothing is lost.`,
     unpriced: (model: string, limit: string) =>
       `Calls of ${model} cannot be counted against the limit of ${limit}. The result of the call is kept. If you unlock the run, you accept this model for the rest of it. Nothing is lost.`,
     otherLimit: (address: string) => `The run met a limit at ${address}. Nothing is lost.`,
@@ -196,6 +202,7 @@ export const messages = catalogue(
     "title.token_surge": "词元用量远超预期",
     "title.timeout": "运行时间过长",
     "title.manual": "有人锁定了此运行",
+    "title.crashes": "执行它的进程反复崩溃",
     "title.rounds": "已达到轮数上限",
     "title.items": "列表太长",
     "title.tool_rounds": "已达到工具轮数上限",
@@ -208,6 +215,7 @@ export const messages = catalogue(
     "title.tokens_per_call": "单次模型调用过大",
     "title.cost_usd": "已达到费用上限",
     "title.seconds": "已达到时间上限",
+    "title.group_limit": "组或令牌的预算已用完",
     "title.unpriced": "某次模型调用的费用未知",
     titleOther: (what: string) => `已达到上限：${what}`,
     deadLoop: (rounds: string, speakers: number, count: number, next: number) =>
@@ -227,6 +235,10 @@ export const messages = catalogue(
     timeout: (seconds: string, limit: string) =>
       `此运行已工作 ${seconds}，熔断器允许 ${limit}。等待人员的时间不计入。没有丢失任何内容。`,
     manual: (by: string, reason: string) => `${by || "有人"}锁定了它：“${reason}”进行中的调用已完成，没有开始新的步骤。没有丢失任何内容。`,
+    shared: (scope: string, limit: string, address: string, resets: string) =>
+      `${scope} 的所有运行合计最多使用 ${limit}。${address} 的调用超出了余额，因此没有执行。${resets ? `${resets} 起重新有余额，或` : ""}待服务器的运营者提高限额后即可继续。没有丢失任何内容。`,
+    crashes: (count: number, addresses: readonly string[]) =>
+      `连续 ${count} 个进程在执行此运行时崩溃，没有任何进展，当时进行中的调用：${list(addresses, "、") || "无"}。请先排除原因；解锁后会重新执行这些调用。没有丢失任何内容。`,
     unpriced: (model: string, limit: string) =>
       `${model} 的调用无法计入 ${limit} 的上限。该调用的结果已保留。解锁即表示在此运行余下部分接受此模型。没有丢失任何内容。`,
     otherLimit: (address: string) => `此运行在 ${address} 达到了上限。没有丢失任何内容。`,

@@ -1,9 +1,9 @@
 // Everything that both halves of the locked page show.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { call } from "../../../api/client";
 import { keys, queryClient, useRunState } from "../../../api/queries";
-import type { LoopFigures, RoundView, RunState } from "../../../api/schema";
+import { readRounds } from "../../../api/rounds";
+import type { RoundView, RunState } from "../../../api/schema";
 import type { RoundStep } from "../../../live/address";
 import { newestRound, useRunContext } from "../context";
 import { useRun } from "../../../live/useRunEvents";
@@ -54,12 +54,12 @@ export function useLockFacts(lock: Lock): LockFacts {
   const from = Math.max(1, (round?.round ?? 0) - MOST_ROUNDS + 1);
   const figures = useQuery({
     queryKey: [...keys.rounds(runId), "lock", round?.stem ?? "", seq],
-    queryFn: () => call<LoopFigures[]>(`/runs/${runId}/rounds`, { query: { loop: round?.loop, from } }),
+    queryFn: ({ signal }) => readRounds(runId, { loop: round?.loop, from }, signal),
     enabled: round !== undefined,
     placeholderData: keepPreviousData,
   });
   const rounds = useMemo(() => {
-    const all = (figures.data ?? []).flatMap((loop) => loop.rounds as RoundView[]);
+    const all = (figures.data ?? []).flatMap((loop) => loop.rounds);
     const stem = round?.stem;
     return all.filter((one) => parseAddress(one.address).rounds.at(-1)?.stem === stem).sort((a, b) => a.number - b.number);
   }, [figures.data, round?.stem]);

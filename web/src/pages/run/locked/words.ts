@@ -48,6 +48,13 @@ export function explain(texts: Texts, formats: Formats, lock: Lock): string {
       return texts.timeout(formats.duration(figure(data.seconds)), formats.duration(limit));
     case "manual":
       return texts.manual(String(data.by ?? ""), String(data.reason ?? ""));
+    case "group_limit": {
+      const unit = String(data.what ?? "");
+      const resets = typeof data.resets === "string" ? formats.full(data.resets) : "";
+      return texts.shared(String(data.scope ?? ""), amount(texts, formats, unit, limit), address, resets);
+    }
+    case "crashes":
+      return texts.crashes(figure(data.crashes), (data.in_flight as string[] | undefined) ?? []);
     case "unpriced":
       return texts.unpriced(String(data.model ?? ""), formats.cost(limit));
     case "rounds":

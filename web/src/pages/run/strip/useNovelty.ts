@@ -1,7 +1,6 @@
 // How new the texts of each round were: only the server knows, so it is asked again when rounds end.
 import { useEffect, useState } from "react";
-import { call } from "../../../api/client";
-import type { LoopFigures, RoundView } from "../../../api/schema";
+import { readRounds } from "../../../api/rounds";
 import { Refresher } from "../../../live/refresher";
 
 export interface NoveltyState {
@@ -21,10 +20,10 @@ export function useNovelty(runId: string, isWanted: boolean, ended: number): Nov
     const control = new AbortController();
     const made = new Refresher(async () => {
       try {
-        const loops = await call<LoopFigures[]>(`/runs/${runId}/rounds`, { signal: control.signal });
+        const loops = await readRounds(runId, {}, control.signal);
         const novelty = new Map<string, number>();
         for (const { rounds } of loops) {
-          for (const round of rounds as RoundView[]) if (round.novelty !== null) novelty.set(round.address, round.novelty);
+          for (const round of rounds) if (round.novelty !== null) novelty.set(round.address, round.novelty);
         }
         setState({ novelty, error: "" });
       } catch (error) {
