@@ -108,6 +108,14 @@ def cases() -> dict[str, dict[str, Any]]:
     return dict(json.loads(EXPECTED.read_text("utf-8")))
 
 
+@pytest.fixture
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script of the run that was cut off lets a reply wait for a minute."""
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(0 if seconds >= 60 else seconds))
+
+
+@pytest.mark.usefixtures("no_delays")
 @pytest.mark.parametrize("name", [*CONTINUE, "pruned"])
 def test_a_run_reads_and_continues_as_it_did(name: str, tmp_path: Path) -> None:
     expected = cases()[name]

@@ -18,6 +18,12 @@ from tests.llm.servers.handshake import HABITS
 SERVER = str(Path(__file__).parent / "servers" / "handshake.py")
 
 
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package waits ten seconds for an answer to `server/discover`."""
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 2.0)
+
+
 def asked(server: McpServer) -> str:
     async def story() -> str:
         connection = McpConnection(server, None, name="old")

@@ -1,5 +1,6 @@
 """A server that is killed under load, again and again, and started again on its store and its port: clients
 connect again and have each event once, starts are repeated, and no call that has finished is made again.
+A run that was in flight at every kill, and made no progress in between, is locked; somebody unlocks it.
 
 `python -m tests.server.test_load_kills FIRST LAST` repeats it with other seeds.
 """
@@ -7,6 +8,7 @@ connect again and have each event once, starts are repeated, and no call that ha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from roundel.kernel.facts import Finished
+from roundel.kernel.unlock import CHECKS
 from tests.conftest import KILLS
 from tests.server.load import (
     RETRY_SECONDS,
@@ -54,6 +57,18 @@ async def start_for_certain(site: Site, number: int) -> str:
             await asyncio.sleep(RETRY_SECONDS)
 
 
+async def unlock_suspects(site: Site) -> None:
+    """Unlocks the runs that the server suspects of having killed it."""
+    client = site.client()
+    request = {"reason": "the server was killed by something else", "checks": CHECKS}
+    while True:
+        with contextlib.suppress(ConnectionError):
+            status, found = await client.request("GET", "/api/v1/runs?status=suspended_locked")
+            for run in found["items"] if status == 200 else ():
+                await client.request("POST", f"/api/v1/runs/{run['id']}/unlock", request)
+        await asyncio.sleep(RETRY_SECONDS)
+
+
 async def survive(folder: Path, seed: int) -> None:
     async with Site(folder) as site:
         await survive_kills(site, random.Random(seed))
@@ -75,6 +90,7 @@ async def survive_kills(site: Site, dice: random.Random) -> None:
 
     tasks = [asyncio.create_task(live(number)) for number in range(RUNS)]
     streams = [asyncio.create_task(one.follow()) for one in everything]
+    unlocking = asyncio.create_task(unlock_suspects(site))
     for moment in moments:
         await site.called(moment)
         await asyncio.sleep(dice.random() * 0.02)  # somewhere between this call and the next ones
@@ -86,6 +102,7 @@ async def survive_kills(site: Site, dice: random.Random) -> None:
         assert not again, f"finished, and made again: {again}"
     run_ids = await asyncio.gather(*tasks)
     await asyncio.gather(*streams)
+    unlocking.cancel()
     assert set((await wait_for_end(site, run_ids)).values()) == {"completed"}
     store = site.open()
     assert {row.id for row in await store.rows(None)} == set(run_ids), "one run for each key"

@@ -23,7 +23,6 @@ import signal
 import socket
 import threading
 import traceback
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -52,8 +51,6 @@ MAX_ANSWER: Final = 64_000_000
 RETIRE_BYTES: Final = 300_000_000
 """A worker that has so much memory after a job is replaced: a process does not give back all of it."""
 LENGTH_BYTES: Final = 4
-STATM: Final = Path("/proc/self/statm")
-
 READY: Final = b"r"
 """It can begin."""
 DONE: Final = b"d"
@@ -66,6 +63,17 @@ NO_MEMORY: Final = b"m"
 """The job needs too much memory, or its answer is too large. The worker ends."""
 RETIRED: Final = b"D"
 """Like DONE, and the worker ends."""
+
+
+def _open_statm() -> int | None:
+    """The figures of this process, which Linux offers as a file. It is opened once, before any job."""
+    try:
+        return os.open("/proc/self/statm", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+
+
+_STATM: Final = _open_statm()
 
 
 class Setup(Struct, frozen=True, tag=True):
@@ -153,10 +161,9 @@ def _perform(job: Job, policy: Policy) -> bytes:
 def _resident_bytes() -> int:
     """The memory of this process; 0 on systems that do not say. Not its peak: that of a new process is the
     one of its parent."""
-    try:
-        return int(STATM.read_text().split()[1]) * resource.getpagesize()
-    except FileNotFoundError:
+    if _STATM is None:
         return 0
+    return int(os.pread(_STATM, 100, 0).split()[1]) * resource.getpagesize()
 
 
 if __name__ == "__main__":
