@@ -15,7 +15,7 @@ import roundel
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
+from roundel.journal.store import Claim, StoreError
 from roundel.kernel.facts import ClockMoved, Fact
 from roundel.kernel.unlock import CHECKS
 from roundel.runs.runs import Runs
@@ -128,6 +128,31 @@ def test_a_jump_is_a_fact_and_times_follow_the_wall_clock_again(tmp_path: Path) 
     assert [fact.seconds for fact in moved] == [HOUR]
     assert facts[-1].time == pytest.approx(machine.time)
     assert (result.status, difference) == ("completed", None)
+
+
+def test_a_jump_while_the_store_creates_the_run_is_no_working_time(tmp_path: Path) -> None:
+    machine = Machine()
+
+    class SlowStore(SqliteStore):
+        async def create(self, *arguments: Any, **options: Any) -> Claim:
+            machine.time += HOUR
+            return await super().create(*arguments, **options)
+
+    def work() -> str:
+        machine.passes(1)
+        return "worked"
+
+    async def story() -> tuple[roundel.Result, list[Fact]]:
+        store = SlowStore(tmp_path / "runs.db")
+        engine = LocalEngine(lambda: store, clock=machine.wall, elapsed=machine.monotonic)
+        async with Runs(store, engine=engine) as runs:
+            run_id = await runs.start(working_loop(work, breaker={"seconds": 60}), "go")
+            return await runs.result(run_id), await facts_of(runs, run_id)
+
+    result, facts = asyncio.run(story())
+    assert (result.status, result.output) == ("completed", "Time limit reached (20 seconds)")
+    assert [fact.seconds for fact in facts if isinstance(fact, ClockMoved)] == [HOUR]
+    assert facts[-1].time == pytest.approx(machine.time)
 
 
 def opened(folder: Path, machine: Machine) -> Runs:

@@ -36,7 +36,8 @@ class RunClock(Protocol):
 
 class SteadyClock:
     """The clock of a run, made of the two clocks of a machine. `last` is the time of the run's last fact,
-    perhaps of another machine."""
+    perhaps of another machine. The clock begins at the time of the wall, or at `last` if `begins_at_last`: what
+    has passed since is then a lag, so that it does not count as working time."""
 
     __slots__ = ("_ahead", "_elapsed", "_wall")
 
@@ -45,9 +46,11 @@ class SteadyClock:
         last: float = 0.0,
         wall: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = time.monotonic,
+        *,
+        begins_at_last: bool = False,
     ) -> None:
         self._wall, self._elapsed = wall, elapsed
-        self._ahead = max(wall(), last) - elapsed()
+        self._ahead = (last if begins_at_last else max(wall(), last)) - elapsed()
         """What the time of the run is ahead of the monotonic clock."""
 
     def now(self) -> float:

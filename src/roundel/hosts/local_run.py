@@ -184,7 +184,8 @@ class LocalRun:
         # The first fact of a stored run was written when the run was created, so that no run exists
         # without one. It is applied with its stored decisions and time, as a replay would do.
         if started is not None:
-            self._set_clock(started.fact.time)
+            # The wall clock may have jumped while the store created the run.
+            self._set_clock(started.fact.time, begins_at_last=True)
             return await self._execute(lambda: self._log.apply(*started))
         self._set_clock(0)
         begun = Started(
@@ -214,15 +215,15 @@ class LocalRun:
         # The commands that `record` returned are among them.
         return [call.command for call in self.state.calls.values() if call.command is not None]
 
-    def _set_clock(self, last: float) -> None:
+    def _set_clock(self, last: float, *, begins_at_last: bool = False) -> None:
         """Makes the clock of the run begin at the time of its last fact: the clock of this machine may
         be behind the one that wrote it."""
-        self._services.use_clock(self._clock_from(last))
+        self._services.use_clock(self._clock_from(last, begins_at_last=begins_at_last))
 
-    def _clock_from(self, last: float) -> RunClock:
+    def _clock_from(self, last: float, *, begins_at_last: bool = False) -> RunClock:
         if self._elapsed is None:
             return GivenClock(self._clock, last)
-        return SteadyClock(last, self._clock, self._elapsed)
+        return SteadyClock(last, self._clock, self._elapsed, begins_at_last=begins_at_last)
 
     def _worked(self) -> float:
         return self.state.worked_at(self.now())
