@@ -37,6 +37,8 @@ MAX_CRASHES = 6
 """Deaths that one poisonous run may cause. Three are enough to lock it; some more are allowed, since a server
 may die of another cause before it has counted."""
 HOUR, DAY = 3600.0, 86_400.0
+KEY_SECONDS = 0.8 * DAY
+"""How long the key of a start surely tells that it is a repetition: some hours less than it is kept."""
 CHECKS = ["cause_understood", "cost_accepted", "workflow_reviewed"]
 
 
@@ -47,6 +49,8 @@ class Client(Struct):
     workload: Workload
     timeout: float | None = None
     run_id: str = ""
+    asked_at: float | None = None
+    """The wall clock when its start was first sent."""
     answered: bool = False
     """An answer was acknowledged."""
     may_be_answered: bool = False
@@ -115,6 +119,8 @@ class Case:
 
     def _start(self, client: Client) -> None:
         body = {"workflow": {"text": client.workload.text}, "input": client.name}
+        if client.asked_at is None:
+            client.asked_at = self.world.clock.wall
 
         def on_answer(answer: Answer | None) -> None:
             if answer is not None and answer.status == 202:
@@ -212,8 +218,15 @@ class Case:
 
     def _jump(self) -> None:
         seconds = self.dice.choice((-HOUR, 1, HOUR, DAY, 40 * DAY)) * self.dice.uniform(0.1, 1)
+        seconds = min(seconds, self._longest_jump())
         self.note(f"the wall clock jumps by {seconds:.1f} s")
         self.world.clock.offset += seconds
+
+    def _longest_jump(self) -> float:
+        """A start that is repeated after its key has expired is another one, so the clock must not jump over
+        that time while a client repeats a start."""
+        asked = [one.asked_at for one in self.clients if one.asked_at is not None and not one.run_id]
+        return min(asked, default=float("inf")) + KEY_SECONDS - self.world.clock.wall
 
     def _some_run(self) -> Client | None:
         started = [client for client in self.clients if client.run_id]
