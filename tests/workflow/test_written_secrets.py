@@ -48,7 +48,22 @@ WRITTEN = [
     (f"tools: {{t: {{mcp: {{command: x, env: {{GITHUB_TOKEN: {SECRET}}}}}}}}}", (1, 51)),
     (f"graph: {{nodes: [{{id: A, url: 'https://ann:{SECRET}@host.example/'}}]}}", (1, 30)),
     (f"vars: {{AUTH_TOKEN: 'Bearer ${{A}} {SECRET}'}}", (1, 20)),
+    # Inside of other values.
+    (f"vars: {{api_key: {{value: {SECRET}}}}}", (1, 25)),
+    (f"vars: {{MY-API-KEY: [{SECRET}]}}", (1, 21)),
+    (f"vars: {{database: {{user: ann, PASSWORD: {SECRET}}}}}", (1, 40)),
+    ("vars: {note: {value: [blue, '${A}'], secret: true}}", (1, 23)),
+    (f"vars: {{note: {{value: {SECRET}, secret: 'yes'}}}}", (1, 22)),
+    ("models: {m: {headers: {Authorization: Bearer abc}}}", (1, 39)),
+    ("mcp: {s: {url: 'https://a.example', headers: {X-Api-Key: 1234}}}", (1, 58)),
+    (f"models: {{m: {{api-key: {SECRET}}}}}", (1, 23)),
+    # What another tool would take for a default.
+    (f"models: {{m: {{api_key: '${{KEY:-{SECRET}}}'}}}}", (1, 23)),
+    # By way of variables with harmless names.
+    (f"vars: {{a: '${{b}}', b: {SECRET}}}\nmodels: {{m: {{api_key: '${{a}}'}}}}", (1, 22)),
+    (f"vars: {{a: {SECRET}}}\nmodels: {{m: {{headers: {{Authorization: 'Bearer ${{a}}'}}}}}}", (1, 11)),
     # A draft that cannot be parsed.
+    (f"graph: [\nheaders:\n  Authorization: Bearer {SECRET}", (3, 18)),
     (f"graph: [\n  api_key: {SECRET}", (2, 12)),
     (f"vars:\n\tDB_PASSWORD: '{SECRET}'\n", (2, 16)),
 ]
@@ -70,6 +85,9 @@ def test_secrets_that_are_written_out(text: str, place: tuple[int, int]) -> None
         "vars: {DB_PASSWORD: '', apiKey: '${KEY}', MAX_TOKENS: many, note: {secret: true}, API_KEY: null}",
         "vars: {note: {value: '${NOTE}', secret: true}, plain: {value: a}}",
         "graph: {nodes: [{id: A, config: {output_schema: {properties: {api_key: {type: string}}}}}]}",
+        "vars: {team: engineers, b: '${b}'}\nmodels: {m: {headers: {X-Team: '${team}'}, api_key: '${b}'}}",
+        "tools: {t: {input: {properties: {api_key: {type: string, description: the key of it}}}}}",
+        "graph: [\n  prompt: 'Authorization: Bearer tokens are best'\n  more: 'Authorization: Bearer ${A}'",
         "graph: {nodes: [{id: A, config: {prompt: 'The key: patience. PASSWORD: hunter2.'}}]}",
         "graph: [\n  prompt: The key: patience\n  api_key: ${OPENAI_API_KEY}\n  max_tokens: 5",
         "",

@@ -36,8 +36,8 @@ class RunClock(Protocol):
 
 class SteadyClock:
     """The clock of a run, made of the two clocks of a machine. `last` is the time of the run's last fact,
-    perhaps of another machine. The clock begins at the time of the wall, or at `last` if `begins_at_last`: what
-    has passed since is then a lag, so that it does not count as working time."""
+    perhaps of another machine. The clock begins at the time of the wall, or at `last` if `begins_at_last`:
+    what has passed since is then a lag, so that it does not count as working time."""
 
     __slots__ = ("_ahead", "_elapsed", "_wall")
 
