@@ -143,6 +143,7 @@ from roundel.journal.registry import open_store
 
 async def use(place):
     store = open_store(place)
+    await store.set_room_aside()  # a server begins with it, when there is not even a folder
     await store.documents().put("things", "a", {})
     files = sorted(Path(place).parent.iterdir())
     print(*(f"{file.name}:{stat.S_IMODE(file.stat().st_mode):o}" for file in files))
@@ -158,7 +159,7 @@ asyncio.run(use(".roundel/runs.db"))
         [sys.executable, "-c", code, str(mask)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    private = "runs.db:{0} runs.db-shm:{0} runs.db-wal:{0}"
+    private = "runs.db:{0} runs.db-room:600 runs.db-shm:{0} runs.db-wal:{0}"
     assert done.stdout.splitlines() == [private.format("600"), "700", private.format("640")]
 
 

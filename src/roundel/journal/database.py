@@ -148,7 +148,9 @@ class Database:
     def set_room_aside(self) -> None:
         """Makes a file that takes ROOM bytes, unless it is there. StoreError if the disk has no room."""
         try:
-            with self._room.open("ab") as file:
+            self._file.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)  # a server does this first
+            private = os.open(self._room, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(private, "ab") as file:
                 missing = ROOM - os.fstat(file.fileno()).st_size
                 if missing > 0:
                     file.write(os.urandom(missing))  # some file systems keep no zeros
