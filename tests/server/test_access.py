@@ -398,6 +398,14 @@ def test_tokens_made_with_a_token_are_revoked_with_it() -> None:
         entries = (await root.get("/api/v1/audit", params={"action": "token.revoke"})).json()["entries"]
         assert [one["subject"] for one in reversed(entries)] == [grandchild["id"], child["id"], first.id]
         assert [one["details"].get("made_with") for one in entries] == [None, first.id, first.id]
+        # An admin of a group sees that a token of the group was revoked, whoever made it.
+        red = await server.client("admin", groups=["red"])
+        of_red = (await root.post("/api/v1/tokens", json=body)).json()
+        maker = await server.anyone(authorization=f"Bearer {of_red['secret']}")
+        made = (await maker.post("/api/v1/tokens", json={**body, "groups": ["red"]})).json()
+        assert (await root.delete(f"/api/v1/tokens/{of_red['id']}")).status_code == 204
+        entries = (await red.get("/api/v1/audit", params={"action": "token.revoke"})).json()["entries"]
+        assert [one["subject"] for one in entries] == [made["id"]]
 
     story(work)
 
@@ -410,7 +418,7 @@ def test_token_that_is_made_while_its_maker_is_revoked_does_not_stay() -> None:
         maker = await identities.create_token("maker", "admin", None)
         made: list[str] = []
 
-        async def make_another(key: str) -> None:
+        async def make_another(key: str, _record: Any) -> None:
             if len(made) < 3:
                 issued = await identities.create_token("x", "admin", None, created_by=key, made_with=key)
                 made.append(issued.secret)

@@ -114,10 +114,11 @@ def revoke(token: str, place: str | None) -> None:
     async def work(runs: Runs) -> bool:
         documents = runs.store.documents()
 
-        async def note(key: str) -> None:
+        async def note(key: str, record: TokenRecord) -> None:
             entry = {"time": time.time(), "who": None, "action": "token.revoke", "subject": key, "by": BY}
             made_with = {"made_with": token} if key != token else {}
-            await documents.append("audit", {**entry, **made_with})
+            groups = None if record.groups is None else list(record.groups)
+            await documents.append("audit", {**entry, "groups": groups, **made_with})
             revoked.append(key)
 
         return await Identities(documents).revoke(token, note)

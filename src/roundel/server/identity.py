@@ -146,38 +146,40 @@ class Identities:
         document = await self._documents.get(TOKENS, key)
         return _record(document) if document is not None else None
 
-    async def revoke(self, key: str, note: Callable[[str], Awaitable[None]]) -> bool:
+    async def revoke(self, key: str, note: Callable[[str, TokenRecord], Awaitable[None]]) -> bool:
         """Removes a token, and those that were made with it, directly or not; whether there was
-        such a token. Their sessions end with them. `note` is called with the id of each before it is removed.
+        such a token. Their sessions end with them. `note` is called with each before it is removed.
 
         Here and not where a token is verified, which every request does. Makers are removed after what they
         made, so that a process that dies in between leaves nothing that a repetition does not find."""
-        if await self.token(key) is None:
+        record = await self.token(key)
+        if record is None:
             return False
         revoked: set[str] = {key}
-        found = [key, *await self._made_with(revoked)]
+        found = [(key, record), *await self._made_with(revoked)]
         # Again until there are none: a token may make another one until it is removed itself.
         while found:
-            for one in reversed(found):
-                await note(one)
+            for one, record in reversed(found):
+                await note(one, record)
                 await self._documents.delete(TOKENS, one)
-            revoked.update(found)
+                revoked.add(one)
             found = await self._made_with(revoked)
         return True
 
-    async def _made_with(self, makers: set[str]) -> list[str]:
+    async def _made_with(self, makers: set[str]) -> list[tuple[str, TokenRecord]]:
         """The tokens that were made with some tokens, directly or not; each behind the one that made it."""
-        by_maker: dict[str, list[str]] = {}
+        by_maker: dict[str, list[tuple[str, TokenRecord]]] = {}
         after = ""
         while page := await self.tokens(after=after, limit=PAGE):
             for key, record in page:
-                by_maker.setdefault(record.created_by, []).append(key)
+                by_maker.setdefault(record.created_by, []).append((key, record))
             after = page[-1][0]
-        found: list[str] = []
+        found: list[tuple[str, TokenRecord]] = []
         pending = list(makers)
         for maker in pending:  # grows; each token has one maker, which existed before it
-            found += by_maker.get(maker, ())
-            pending += by_maker.get(maker, ())
+            made = by_maker.get(maker, ())
+            found += made
+            pending += (key for key, _ in made)
         return found
 
     async def verify_token(self, credential: str) -> Principal | None:

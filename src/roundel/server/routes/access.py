@@ -294,10 +294,9 @@ async def revoke_token(
     if record is None or not who.sees_all(record.groups):
         raise not_found()
 
-    async def note(key: str) -> None:
+    async def note(key: str, revoked: TokenRecord) -> None:
         by = {"made_with": token_id} if key != token_id else {}
-        # What a token made has no more groups than the token.
-        await context.audit(who, "token.revoke", key, groups=record.groups, **by)
+        await context.audit(who, "token.revoke", key, groups=revoked.groups, **by)
 
     if not await context.identities.revoke(token_id, note):
         raise not_found()
