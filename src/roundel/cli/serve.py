@@ -7,14 +7,16 @@ after a crash, and the next server resumes them.
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.next_step import command_line, suggest, suggest_without_store
+from roundel.cli.next_step import command_line, current_step, suggest, suggest_without_store
 from roundel.cli.output import echo, print_diagnostics, styled
 from roundel.cli.signals import GRACE_SECONDS, interrupts
 from roundel.cli.store_access import open_runs, run_to_end, store_option
@@ -152,7 +154,8 @@ def serve_command(
     # What is not a terminal is usually a log, and any reader of a log could use the link first.
     with_code = sys.stdout.isatty() if sign_in_link is None else sign_in_link
     policy = _read_policy(allow)
-    _show_default_model()
+    tell = _teller(log_format)
+    _show_default_model(tell)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -175,6 +178,7 @@ def serve_command(
     def on_ready(url: str) -> None:
         _announce(
             url,
+            tell,
             is_safe=is_loopback(host) or bool(certificate or proxy_headers),
             with_code=with_code,
             demo=demo,
@@ -209,8 +213,8 @@ def serve_command(
         raise CannotServe(f"cannot use the certificate {certificate} with the key {key}: {error}") from None
     except OSError as error:
         raise CannotServe(_explain(error, host, port)) from None
-    echo("the server has stopped")
-    suggest(*(("serve", "--demo") if demo else ("serve",)))
+    tell("the server has stopped", logging.INFO)
+    _suggest_restart(demo, log_format)
 
 
 def _require_packages() -> None:
@@ -232,29 +236,41 @@ def _read_policy(allow: Path | None) -> Policy:
         raise CannotServe("the allow-list has errors") from None
 
 
-def _show_default_model() -> None:
+def _teller(log_format: LogFormat) -> Callable[[str, int], None]:
+    """Says something to whoever started the server. In a log of JSON objects every line is one."""
+    if log_format == "json":
+        logger = logging.getLogger("roundel.server")
+        return lambda text, level: logger.log(level, text)
+    return lambda text, level: echo(styled(text, fg="yellow") if level >= logging.WARNING else text)
+
+
+def _suggest_restart(demo: bool, log_format: LogFormat) -> None:
+    suggest(*(("serve", "--demo") if demo else ("serve",)))
+    if log_format == "json":  # the suggestion would be a line that is no JSON
+        current_step().command = ""
+
+
+def _show_default_model(tell: Callable[[str, int], None]) -> None:
     """Says which model agents get that name none: whoever starts a run here may use it."""
     try:
         model = choose_model()
     except ModelChoiceError as error:
         raise CannotServe(str(error)) from None
     if model:
-        echo(f"agents without a model use {model} (${MODEL_VARIABLE})")
+        tell(f"agents without a model use {model} (${MODEL_VARIABLE})", logging.INFO)
 
 
-def _announce(url: str, *, is_safe: bool, with_code: bool, demo: bool) -> None:
+def _announce(
+    url: str, tell: Callable[[str, int], None], *, is_safe: bool, with_code: bool, demo: bool
+) -> None:
     """Says where the server is, once it listens."""
     if not is_safe:
-        echo(styled("warning: without TLS everybody on the way can read what is sent", fg="yellow"))
+        tell("warning: without TLS everybody on the way can read what is sent", logging.WARNING)
     echo("open ", styled(url, bold=True), err=False)
-    if with_code:
-        echo("The link works once, within ten minutes.")
-    else:
-        echo("Sign in with a token, or start the server with --sign-in-link for a link that works once.")
-    if demo:
-        echo("Ctrl-C stops the demo; nothing is kept.")
-    else:
-        echo("Ctrl-C stops the server; its runs continue when it is started again.")
+    sign_in = "Sign in with a token, or start the server with --sign-in-link for a link that works once."
+    tell("The link works once, within ten minutes." if with_code else sign_in, logging.INFO)
+    what = "demo; nothing is kept" if demo else "server; its runs continue when it is started again"
+    tell(f"Ctrl-C stops the {what}.", logging.INFO)
 
 
 def _explain(error: OSError, host: str, port: int) -> str:
