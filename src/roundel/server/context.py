@@ -215,10 +215,10 @@ class ServerContext:
         """The row of a run, with an excerpt of its output."""
         return await self.runs.store.row(run_id, excerpt=True)
 
-    async def visible_row(self, caller: Principal, run_id: str) -> RunRow:
+    async def visible_row(self, caller: Principal, run_id: str, *, excerpt: bool = True) -> RunRow:
         """The row of a run that the caller may see. An id is complete here: the beginning of one could
         belong to a run of another group."""
-        row = await self.row(run_id)
+        row = await self.runs.store.row(run_id, excerpt=excerpt)
         if not caller.sees(row.group):
             raise not_found()
         return row

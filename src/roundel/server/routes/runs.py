@@ -526,8 +526,7 @@ class RunOutput(ResponseBody):
 async def get_output(run_id: RunId, request: Request, who: Viewer) -> Response:
     """The result of a run so far: status, output, data, nodes, loops and usage."""
     context = context_of(request)
-    await context.visible_row(who, run_id)
-    row = await context.runs.store.row(run_id)
+    row = await context.visible_row(who, run_id, excerpt=False)
     # It may have megabytes; a short one is encoded in less time than a thread takes.
     if (row.summary or {}).get("data") or len((row.summary or {}).get("output") or "") > EXCERPT:
         return json_response(await asyncio.to_thread(_encode_output, row))
