@@ -1,9 +1,10 @@
-"""The dashboard and the alerts name metrics that a server exports."""
+"""The dashboard and the alerts name metrics that a server exports, and a backup is private."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,10 @@ def test_the_dashboard_and_the_alerts_name_metrics_that_exist(tmp_path: Path) ->
     alerts = (DOCS / "operate.md").read_text().partition("| alert on |")[2]
     named |= set(NAME.findall(alerts))
     assert named <= known, named - known
+
+
+def test_a_backup_is_private(tmp_path: Path) -> None:
+    (command,) = re.findall(r"^\$ (.*\.backup\(.*)$", (DOCS / "operate.md").read_text(), re.MULTILINE)
+    (tmp_path / ".roundel").mkdir()
+    subprocess.run(["sh", "-c", f"umask 022; {command}"], cwd=tmp_path, check=True)
+    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
