@@ -69,6 +69,7 @@ _METADATA: Final = frozenset(
         "169.254.170.2",  # AWS, containers
         "169.254.170.23",  # AWS, Kubernetes
         "169.254.42.42",  # Scaleway
+        "169.254.0.23",  # Tencent Cloud
         "100.100.100.200",  # Alibaba Cloud
         "192.0.0.192",  # Oracle Cloud
         "fd00:ec2::254",  # AWS
