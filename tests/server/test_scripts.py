@@ -167,6 +167,9 @@ def test_script_of_an_operator_gets_no_rights_by_a_fork_or_a_retry(calls: Path) 
         for action in ("run.fork", "run.retry"):
             log = await admin.get("/api/v1/audit", params={"action": action})
             assert log.json()["entries"][-1]["details"]["script"] == {"rights": []}
+        log = await admin.get("/api/v1/audit", params={"action": "run.fork"})
+        noted = [one["details"]["script"] for one in log.json()["entries"]]
+        assert noted[:2] == [{"rights": [], "inherited": True}] * 2
 
     story(work)
 

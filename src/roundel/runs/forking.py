@@ -953,6 +953,12 @@ def _call_at(state: Run, at: str) -> str:
     raise StoreError(f"the message could be for {', '.join(sorted(there))}; say which (--at ADDRESS)")
 
 
+def inherited_rights(pinned: Pinned, script_rights: Sequence[str]) -> tuple[str, ...]:
+    """The rights of a script that somebody with these rights inherits."""
+    before = script_rights if pinned.script_rights is None else pinned.script_rights
+    return tuple(right for right in before if right in script_rights)
+
+
 def pin_changes(
     pinned: Pinned,
     changed: Plan | None,
@@ -968,8 +974,7 @@ def pin_changes(
         changes["script"] = secrets.mask(script.text)
         changes["script_rights"] = script.rights
     elif pinned.script and script_rights is not None:
-        before = script_rights if pinned.script_rights is None else pinned.script_rights
-        changes["script_rights"] = tuple(right for right in before if right in script_rights)
+        changes["script_rights"] = inherited_rights(pinned, script_rights)
     if changed is not None:
         changes["workflow"] = pin(changed).workflow
     return msgspec.structs.replace(pinned, **changes)

@@ -14,7 +14,7 @@ from roundel.hosts.control import Pause, find_question
 from roundel.kernel.state import Execution
 from roundel.kernel.unlock import CHECKS
 from roundel.kernel.walk import try_edges
-from roundel.runs.forking import Difference
+from roundel.runs.forking import Difference, inherited_rights
 from roundel.server.admission import PART_BODY, TEXT_BODY, Route
 from roundel.server.bodies import FEW_ENTRIES, LOCATION, Name, RequestBody, ShortText, Text, problems
 from roundel.server.context import ServerContext, context_of
@@ -155,6 +155,16 @@ async def controlled(
     row = await context.visible_row(who, run_id)
     await context.audit(who, f"run.{action}", run_id, group=row.group, **details)
     return context
+
+
+async def _how_scripted(request: Request, who: Principal, run_id: str, given: ScriptBody) -> dict[str, Any]:
+    """What the audit log says about the script of a new run that is made from another one."""
+    if given is not None:
+        return scripted(given, who)
+    pinned = await context_of(request).runs.store.pinned(run_id)
+    if not pinned.script:
+        return {}
+    return {"script": {"rights": inherited_rights(pinned, script_rights(who)), "inherited": True}}
 
 
 async def current_view(context: ServerContext, run_id: str) -> RunView:
@@ -327,7 +337,8 @@ async def fork_run(
     run_id: RunId, body: ForkBody, request: Request, response: Response, who: Operator
 ) -> StartedRun:
     """Start a new run from a point of this one."""
-    context = await controlled(request, who, run_id, "fork", at=body.at, **scripted(body.script, who))
+    how = await _how_scripted(request, who, run_id, body.script)
+    context = await controlled(request, who, run_id, "fork", at=body.at, **how)
     await context.check_allowed(run_id)
     context.check_capacity()
     row = await context.row(run_id)
