@@ -136,7 +136,7 @@ class SqliteDocumentStore:
             "AND (expires IS NULL OR expires > ?5)))"
         )
         values = (collection, key, _bounded(first), _bounded(below), self._now())
-        return await self._writer.write_separately(lambda db: _delete_for_good(db, query, values))
+        return await self._delete_for_good(query, values)
 
     async def trim_versions(self, collection: str, *, keep: int = 1, until: float = LATER) -> int:
         check_names(collection)
@@ -146,7 +146,13 @@ class SqliteDocumentStore:
             "WHERE collection = ?) WHERE place > ? AND updated < ?)"
         )
         values = (collection, _bounded(max(keep, 1)), until)
-        return await self._writer.write_separately(lambda db: _delete_for_good(db, query, values))
+        return await self._delete_for_good(query, values)
+
+    async def _delete_for_good(self, query: str, values: Sequence[Any]) -> int:
+        deleted = await self._writer.write_separately(lambda db: _delete_for_good(db, query, values))
+        # The log still has the pages as they were, and SQLite keeps it for a long time.
+        await self._writer.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
+        return deleted
 
     async def _documents(self, query: str, values: Sequence[Any]) -> Documents:
         # Decoded in the job, where the writer explains an error as damage of the store.
