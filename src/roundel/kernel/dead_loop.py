@@ -59,6 +59,8 @@ MEASURED, MOST_MEASURED = 2000, 20
 remembered."""
 SHOWN = 500
 """The number of characters of a message that the evidence contains."""
+MOST_COMPARED = 400
+"""The number of lines or words of two messages together that are compared one by one."""
 MOST_CHANGES = 5
 _PASSING = re.compile(rf"{CLOCKS}|{DURATIONS}|{IDENTIFIERS}", re.IGNORECASE)
 """Dates, times, durations, memory addresses, ids and temporary paths: they differ in every result, so they
@@ -275,9 +277,14 @@ def _similarity(one: str, other: str) -> tuple[bool, float]:
 
 
 def _changes(before: str, now: str) -> list[list[str]]:
-    """The differences: by lines, or by words if both texts are single lines."""
-    old, new = (text.split("\n") if "\n" in before + now else text.split(" ") for text in (before, now))
+    """The differences: by lines, or by words if both texts are single lines. Long parts between the first
+    difference and the last are one change, since comparing them takes the square of their length at least."""
     glue = "\n" if "\n" in before + now else " "
+    old, new = before.split(glue), now.split(glue)
+    if len(old) + len(new) > MOST_COMPARED:
+        old, new = _without_common_ends(old, new)
+    if len(old) + len(new) > MOST_COMPARED:
+        return [[_shown(old, glue), _shown(new, glue)]]
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     changes = [
         [glue.join(old[a:b])[:SHOWN], glue.join(new[c:d])[:SHOWN]]
@@ -285,3 +292,15 @@ def _changes(before: str, now: str) -> list[list[str]]:
         if tag != "equal"
     ]
     return changes[:MOST_CHANGES]
+
+
+def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    shorter = min(len(old), len(new))
+    first = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    rest = shorter - first
+    last = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+    return old[first : len(old) - last], new[first : len(new) - last]
+
+
+def _shown(parts: list[str], glue: str) -> str:
+    return glue.join(parts[: SHOWN + 1])[:SHOWN]
