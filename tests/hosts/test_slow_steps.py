@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import roundel
 from roundel.hosts.core import HostCore
 from roundel.journal.sqlite import SqliteStore
+from roundel.kernel import dead_loop
 from roundel.kernel.facts import DecisionError, Decisions
 from roundel.nodes.structured_output import validation_error
 from roundel.workflow.evaluation_budget import STEP_SECONDS
@@ -27,6 +28,7 @@ from roundel.workflow.pattern import MATCH_TIME_LIMIT, PatternError, compile_pat
 from tests.hosts.core_host import CoreHost
 from tests.hosts.test_core import case_of, same
 from tests.journal.stores import using
+from tests.server.live import loop_text
 
 ENDLESS = "(x+x+)+y"
 LONG = "x" * 10_000
@@ -131,6 +133,27 @@ def test_slow_steps_of_a_stored_run_leave_the_event_loop_free(tmp_path: Path) ->
     status, spent = asyncio.run(using(tmp_path / "runs.db", story))
     assert status == "completed"
     assert spent < needed * 0.5
+
+
+def test_long_messages_of_a_loop_are_compared_in_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[threading.Thread] = []
+
+    def judge_round(*arguments: Any) -> Any:
+        judged = dead_loop.judge_round.__wrapped__(*arguments)  # type: ignore[attr-defined]
+        compared.append(threading.current_thread())
+        return judged
+
+    async def story(store: SqliteStore) -> str:
+        file = tmp_path / "loop.yaml"
+        file.write_text(loop_text(10).replace("breaker: false\n", ""), encoding="utf-8")
+        script = {"Writer": ["lorem ipsum " * 10_000] * 10}
+        return (await roundel.run_async(file, "x", script=script, store=store)).status
+
+    monkeypatch.setattr(dead_loop, "judge_round", wraps(dead_loop.judge_round)(judge_round))
+    assert asyncio.run(using(tmp_path / "runs.db", story)) == "suspended_locked"
+    assert compared and threading.main_thread() not in compared
 
 
 def test_a_slow_run_of_a_store_is_the_same_as_one_in_memory(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from roundel.kernel.novelty import (
     trend,
 )
 from roundel.kernel.repetition import IDENTIFIERS
+from roundel.workflow.evaluation_budget import note_work
 from roundel.workflow.limits import Breaker
 
 Utterance = tuple[int, str, str, str]
@@ -231,6 +232,7 @@ def judge_round(said: Sequence[Utterance], number: int, threshold: float) -> tup
 
     Empty if one of them is new.
     """
+    note_work(sum(len(one[3]) for one in said if one[0] == number))
     worst, stale = 0, list[tuple[int, float]]()
     for place, one in enumerate(said):
         if one[0] == number:
@@ -246,6 +248,7 @@ def judge_round(said: Sequence[Utterance], number: int, threshold: float) -> tup
 def judge_rounds(said: Sequence[Utterance], since: int, threshold: float) -> StaleMessages:
     """The messages of all rounds after one, with their novelty. Those whose predecessors are forgotten would
     look new, and are left out."""
+    note_work(sum(len(one[3]) for one in said))
     judged = [(place, _judge(said, place)[1]) for place, one in enumerate(said) if one[0] > since]
     return [(place, value) for place, value in judged if value < threshold]
 
@@ -257,6 +260,7 @@ def _judge(said: Sequence[Utterance], place: int) -> tuple[str, float]:
 
 def repetitions(said: Sequence[Utterance], stale: StaleMessages) -> list[dict[str, Any]]:
     """The stale messages, each with the message that it repeats and the differences: the evidence."""
+    note_work(sum(len(one[3]) for one in said))
     return [_repetition(said, place, value) for place, value in stale]
 
 

@@ -26,6 +26,9 @@ STEP_SECONDS = 2.0
 PATIENCE = 0.02
 """How much of it may be spent on an event loop. Ordinary steps take a hundredth of it."""
 
+LONG_TEXT = 50_000
+"""Characters from which on work that grows with a text needs patience: some 30 ms for the breaker."""
+
 
 class BudgetExceeded(ValueError):
     """The patterns and expressions before have used up the time."""
@@ -64,6 +67,11 @@ class EvaluationBudget:
         self._left -= used
         self._patience -= used
 
+    def need_patience(self) -> None:
+        """Before work that takes long, and that nothing can interrupt."""
+        if self._patience < inf:
+            raise SlowEvaluation
+
     def use_up(self, timeout: float) -> None:
         """Notes that an evaluation took all the time that `begin` gave it, which was less than its own limit.
         The clock that interrupts a search counts all threads, so it may be ahead of the one here."""
@@ -75,6 +83,14 @@ class EvaluationBudget:
 
 current_budget: ContextVar[EvaluationBudget | None] = ContextVar("current_budget", default=None)
 """The budget of what is evaluated now; None where each evaluation has only its own limit."""
+
+
+def note_work(characters: int) -> None:
+    """Says how long the texts are that are about to be read, without a limit of time. SlowEvaluation if that
+    takes too long here."""
+    budget = current_budget.get()
+    if budget is not None and characters > LONG_TEXT:
+        budget.need_patience()
 
 
 @contextmanager
