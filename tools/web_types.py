@@ -1,6 +1,7 @@
-"""Writes web/src/api/schema.ts: the TypeScript types of everything that the HTTP API sends and takes.
+"""Writes TypeScript: web/src/api/schema.ts, the types of everything that the HTTP API sends and takes, from
+docs/openapi.json, and web/src/api/statuses.ts from kernel/events.py.
 
-The source is docs/openapi.json. A test compares the file with what this program would write.
+A test compares the files with what this program would write.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from roundel.kernel.events import OVER, NodeStatus, RoundStatus, RunStatus, ToolStatus
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "openapi.json"
 TARGET = ROOT / "web" / "src" / "api" / "schema.ts"
 HEAD = "// Written by tools/web_types.py from docs/openapi.json. `make tables` writes it again.\n"
+STATUSES = ROOT / "web" / "src" / "api" / "statuses.ts"
+STATUSES_HEAD = "// Written by tools/web_types.py from kernel/events.py. `make tables` writes it again.\n"
 SPARSE = ("RunOutput", "Problem")
 """Answers in which fields without a value are missing."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -24,6 +29,26 @@ def types_of(document: dict[str, Any]) -> str:
     schemas = document["components"]["schemas"]
     sent = _sent(document)
     return HEAD + "".join(_declaration(name, schemas[name], name in sent) for name in sorted(schemas))
+
+
+def statuses() -> str:
+    """The statuses of runs, nodes, rounds and tool calls, and which of them end a run."""
+    kinds = {
+        "RunStatus": RunStatus,
+        "NodeStatus": NodeStatus,
+        "RoundStatus": RoundStatus,
+        "ToolStatus": ToolStatus,
+    }
+    types = [
+        f"export type {name} = {_union(map(json.dumps, get_args(kind)))};\n" for name, kind in kinds.items()
+    ]
+    over = [status for status in get_args(RunStatus) if status in OVER]
+    test = " || ".join(f"status === {json.dumps(status)}" for status in over)
+    return (
+        f"{STATUSES_HEAD}\n{''.join(types)}\n/** Whether nothing more can happen to a run. */\n"
+        f"export function isOver(status: RunStatus): status is {_union(map(json.dumps, over))} {{\n"
+        f"  return {test};\n}}\n"
+    )
 
 
 def _sent(document: dict[str, Any]) -> set[str]:
@@ -113,6 +138,7 @@ def _union(parts: Any) -> str:
 def main() -> None:
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(types_of(json.loads(SOURCE.read_text())))
+    STATUSES.write_text(statuses())
 
 
 if __name__ == "__main__":

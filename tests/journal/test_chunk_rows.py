@@ -11,6 +11,7 @@ import pytest
 from roundel.journal.chunk_rows import UPDATE_EVERY
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, Fenced, Snapshot, StoreError
+from roundel.kernel.events import RunStatus
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
 
@@ -66,7 +67,7 @@ def test_a_runs_row_is_updated_once_a_second_and_on_every_status(tmp_path: Path)
             (990.0 + 1.6 * UPDATE_EVERY, 6, "waiting"),  # the clock was put back
         ]
 
-    moments = [
+    moments: list[tuple[float, RunStatus]] = [
         (0.5 * UPDATE_EVERY, "running"),
         (UPDATE_EVERY, "running"),
         (0.1 * UPDATE_EVERY, "waiting"),
@@ -96,7 +97,9 @@ def test_fenced_run_is_not_written_to(runs: int, sync: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("status", ["running", "waiting"])
-def test_append_that_leaves_a_gap_or_overlaps_is_rejected(runs: int, status: str, tmp_path: Path) -> None:
+def test_append_that_leaves_a_gap_or_overlaps_is_rejected(
+    runs: int, status: RunStatus, tmp_path: Path
+) -> None:
     async def story(store: SqliteStore) -> None:
         claim = (await create_runs(store, runs))[0]
         await append(store, claim, 1)
@@ -170,7 +173,7 @@ def test_chunks_of_different_runs_stay_separate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("status", ["running", "waiting"])
-def test_an_append_may_be_repeated(runs: int, status: str, tmp_path: Path) -> None:
+def test_an_append_may_be_repeated(runs: int, status: RunStatus, tmp_path: Path) -> None:
     """Alone it is written at once, with others by the thread, with another status in a job of its own."""
     path = tmp_path / "runs.db"
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -38,7 +38,7 @@ from roundel.journal.store import (
     Store,
     StoreError,
 )
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, RunStatus
 from roundel.kernel.facts import Fact
 from roundel.memory.store import Item, Shelf
 from tests.journal.stores import STARTED, chunk, new, waits
@@ -83,7 +83,9 @@ async def facts(store: Store, run_id: str = "run", after: int = 0) -> list[Fact]
     return [entry.fact for entry in await store.entries(run_id, after)]
 
 
-async def append(store: Store, claim: Claim, first: int, *times: float, status: str = "running") -> None:
+async def append(
+    store: Store, claim: Claim, first: int, *times: float, status: RunStatus = "running"
+) -> None:
     await store.append(claim, first, chunk(*waits(*times)), status, None)
 
 
@@ -1053,7 +1055,9 @@ def test_a_result_books_what_its_call_has_used_once(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("how", ["stopped", "failed", "deleted", "pruned"])
-def test_what_a_run_has_reserved_is_booked_when_it_ends(how: str, stores: Stores) -> None:
+def test_what_a_run_has_reserved_is_booked_when_it_ends(
+    how: Literal["stopped", "failed", "deleted", "pruned"], stores: Stores
+) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))

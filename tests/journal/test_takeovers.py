@@ -9,6 +9,7 @@ import pytest
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim
+from roundel.kernel.events import RunStatus
 from roundel.kernel.facts import Fact, Finished, Outcome, Paused, Reopened, Resumed, Unlocked
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED, chunk, new, query
@@ -27,7 +28,7 @@ class Deaths:
     async def begin(self) -> Claim:
         return await self._machine.store(1).create(new(), chunk(STARTED))
 
-    async def take_over(self, *facts: Fact, status: str = "running") -> Claim:
+    async def take_over(self, *facts: Fact, status: RunStatus = "running") -> Claim:
         """The next process finds the owner dead, claims the run, and writes some facts."""
         del self._machine.running[1, self._pid]
         self._pid += 1

@@ -114,7 +114,7 @@ def test_a_failure_becomes_a_message_on_the_error_edge() -> None:
         "Risky",
     )
     assert host.states("Risky")[-1] == {"status": "failed", "handled": True, **data}
-    assert host.state.status == "running"
+    assert (host.state.status, host.state.error) == ("running", None)
     host.say("Fallback", "plan B")
     assert host.state.status == "completed"
     assert host.state.summary()["nodes"] == {"Risky": 1, "Fallback": 1}

@@ -196,9 +196,9 @@ def test_failure_or_lock_before_an_interrupt_takes_effect_after_resume(end: str)
     run = Simulator(plan_of({"graph": graph}), {"A": first}).start("go")
     run.apply(run.answer(run.in_flight.pop(0)))
     run.apply(Paused("interrupted", run.now(), interrupt=True))
-    assert run.state.status == "paused"
+    assert (run.state.status, run.state.paused) == ("paused", "interrupted")
     run.apply(Resumed(run.now()))
-    assert run.state.status == "running"
+    assert (run.state.status, run.state.paused) == ("running", "")
     run.finish()
     assert run.state.status == end
 

@@ -246,7 +246,7 @@ def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     do(run, "A[1]/look")
     do(run, "A")
     assert in_flight(run) == ["B[1]/look", "B[1]/look#2"]
-    assert run.state.status == "running", "two calls are still out"
+    assert (run.state.status, len(run.state.calls)) == ("running", 2), "two calls are still out"
     run.finish()
     assert run.state.status == "suspended_locked"
     assert [event.data["address"] for event in run.events if event.event == "limit_reached"] == ["A"]

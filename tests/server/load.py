@@ -297,7 +297,8 @@ def memory(process: int) -> int:
 
 async def wait_for_end(site: Site, run_ids: Iterable[str]) -> dict[str, str]:
     """The status of each run, once none of them is executed any more."""
-    store, waiting, found, position = site.open(), set(run_ids), {}, 0
+    store, waiting, position = site.open(), set(run_ids), 0
+    found: dict[str, str] = {}
     try:
         while waiting:
             for run_id in list(waiting):

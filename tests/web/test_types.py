@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
-from tools.web_types import SOURCE, TARGET, types_of
+from tools.web_types import SOURCE, STATUSES, TARGET, statuses, types_of
 
 
 def test_types_are_those_of_the_api() -> None:
     document = json.loads(SOURCE.read_text())
     assert TARGET.read_text() == types_of(document), "run `make tables`"
+
+
+def test_statuses_are_those_of_the_kernel() -> None:
+    assert STATUSES.read_text() == statuses(), "run `make tables`"
 
 
 def test_a_field_with_a_default_is_missing_only_in_requests() -> None:

@@ -26,7 +26,7 @@ from roundel.cli.signals import interrupts
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attachment, Inspection
 from roundel.journal.store import RunRow, StoreError
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, is_over
 from roundel.kernel.facts import secrets_of
 from roundel.kernel.state import Lock
 from roundel.nodes.middleware import Middleware
@@ -34,7 +34,6 @@ from roundel.plan.graph import NodePlan
 from roundel.runs.inspection import BreakpointState, RunInspection, WaitingMessage, inspect_run
 from roundel.runs.runs import Runs
 
-OVER = ("completed", "failed", "stopped")
 EVENTS_READ = 5000
 """How many of the last events of a run are read when the session begins; a long run has many more."""
 EVENTS_KEPT = 500
@@ -62,7 +61,7 @@ class DebugPicture:
 
     @property
     def is_over(self) -> bool:
-        return self.seen.status in OVER
+        return is_over(self.seen.status)
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ from roundel.cli.standard_output import standard_output
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
-from roundel.kernel.events import Event, stamp
+from roundel.kernel.events import Event, is_over, stamp
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import ScriptRecorder
 from roundel.nodes.middleware import Middleware
@@ -212,7 +212,7 @@ class _JsonDisplay(_Display):
     def print_outcome(self, result: Result) -> None:
         # A run that has ended reports its figures with `run_finished`; one that is only idle has no such
         # event.
-        if result.status not in ("completed", "failed", "stopped"):
+        if not is_over(result.status):
             summary = {
                 "event": "run_summary",
                 "timestamp": stamp(time.time()),

@@ -35,7 +35,7 @@ from roundel.cli.progress import (
     UsageTotals,
 )
 from roundel.drawing.text import truncate
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, is_over
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 
@@ -82,7 +82,7 @@ def ending_line(run: ProgressSnapshot) -> str:
     # locked run is not over, hence "after" and not "in".
     joint = " " if run.reason.startswith(("for ", "at ")) else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
-    preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
+    preposition = "in" if is_over(run.status) else "after"
     parts = (f"{run.status}{reason} {preposition} {duration(run.seconds)}", *usage_words(run.usage))
     return " · ".join(filter(None, (*parts, cost_words(run.usage))))
 

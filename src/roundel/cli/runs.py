@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -31,10 +31,9 @@ from roundel.cli.store_access import (
     with_runs,
 )
 from roundel.journal.store import RunRow, StoreError
-from roundel.kernel.events import Event, stamp
+from roundel.kernel.events import Event, RunStatus, is_over, stamp
 from roundel.plan.graph import Plan
 from roundel.runs.retention import (
-    FINAL_STATUSES,
     KEEP_NOTHING,
     VersionPolicy,
     parse_policy,
@@ -45,8 +44,7 @@ from roundel.runs.retention import (
 )
 from roundel.runs.runs import Runs
 
-STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
-COLOURS = {
+COLOURS: dict[RunStatus, str] = {
     "running": "cyan",
     "completed": "green",
     "failed": "red",
@@ -60,7 +58,7 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 @click.command("runs")
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option("--status", type=click.Choice(get_args(RunStatus)), help="Only runs with this status.")
 @count_option(20)
 @click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
 @store_option
@@ -361,7 +359,7 @@ async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy:
     if names:
         found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
         for row in found:
-            if row.status not in FINAL_STATUSES:
+            if not is_over(row.status):
                 # An error for a named run, and a filter otherwise: who names a run expects it to be
                 # pruned.
                 raise StoreError(
@@ -369,7 +367,7 @@ async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy:
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
-        found = [row for row in await runs.store.rows(None) if row.status in FINAL_STATUSES]
+        found = [row for row in await runs.store.rows(None) if is_over(row.status)]
     # A pruned run has lost the rounds that another policy would need; only all of it can still be
     # deleted.
     return [row for row in found if row.updated <= until and (policy == KEEP_NOTHING or not row.pruned)]

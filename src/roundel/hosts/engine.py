@@ -19,7 +19,7 @@ from roundel.hosts.control import AskHandler, RunRequest
 from roundel.hosts.live_events import LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts
 from roundel.journal.store import Pinned, RunRow
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, RunStatus
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.loading import Source
@@ -35,7 +35,7 @@ class Result(Struct, frozen=True):
     """The result of a run that is idle: over, paused, locked, or waiting for a person."""
 
     run_id: str
-    status: str
+    status: RunStatus
     """completed, failed, suspended_locked, waiting, paused or stopped."""
     output: str
     data: dict[str, Any] | None

@@ -96,6 +96,7 @@ from roundel.journal.store import Busy, Claim, RunRow, Store, StoreError, StoreF
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Ask
 from roundel.kernel.debugging import STEP
+from roundel.kernel.events import OVER
 from roundel.kernel.facts import Expired, Fact, Locked, Paused, Reopened, Resumed, mask_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
@@ -106,7 +107,7 @@ REQUEST_SECONDS = 10.0
 """How long the owner of a run has to settle a control request."""
 MAX_CRASHES = 3
 """After so many processes in a row that died without progress of the run, the run is locked."""
-NOT_RESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
+NOT_RESUMABLE = OVER | {"suspended_locked"}
 """Statuses in which `Resume` is refused."""
 CONTINUE = (Resume, RetryRun, StepRun, Unlock)
 """Requests that let a run continue which has stopped."""

@@ -17,9 +17,10 @@ import msgspec
 
 from roundel.hosts.engine import Attach, Attachment, RememberedRun
 from roundel.hosts.unstored_parts import UnstoredParts
+from roundel.kernel.events import OVER
 
 MAX_REMEMBERED = 10_000
-NEVER_CONTINUES = ("completed", "stopped")
+NEVER_CONTINUES = OVER - {"failed"}
 """Statuses of runs that need not be remembered. A failed run may be retried."""
 
 
@@ -46,7 +47,7 @@ class RememberedRuns:
         while len(self._runs) > self._limit:
             del self._runs[next(iter(self._runs))]
 
-    def forget(self, run_id: str, status: str = NEVER_CONTINUES[0]) -> None:
+    def forget(self, run_id: str, status: str = "completed") -> None:
         """Forgets a run, unless it may continue from this status."""
         if status in NEVER_CONTINUES:
             self._runs.pop(run_id, None)

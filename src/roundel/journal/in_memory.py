@@ -41,7 +41,6 @@ from roundel.journal.in_memory_documents import InMemoryDocumentStore
 from roundel.journal.run_rows import excerpt_of
 from roundel.journal.spending import (
     NOTHING,
-    OVER,
     Amounts,
     Drawn,
     RunsAtOnce,
@@ -67,7 +66,7 @@ from roundel.journal.store import (
     StoreError,
 )
 from roundel.journal.waiting import AppendSignal
-from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
+from roundel.kernel.events import EVENTS, Event, RunStatus, decode_event, encode_event, is_over
 from roundel.kernel.facts import VERSION, Entry
 from roundel.memory.process_store import ProcessMemoryStore
 
@@ -82,7 +81,7 @@ class _StoredRun(Struct):
     number: int
     new: NewRun
     updated: float
-    status: str = "running"
+    status: RunStatus = "running"
     fence: int = 1
     owned: bool = True
     facts: int = 0
@@ -203,7 +202,7 @@ class InMemoryStore:
         claim: Claim,
         first: int,
         chunk: Chunk,
-        status: str,
+        status: RunStatus,
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,
@@ -228,7 +227,7 @@ class InMemoryStore:
                 run.summary = encode_fields(summary)
             for one in spent:
                 self._book(run.number, one.address, one.amounts)
-            if status in OVER:
+            if is_over(status):
                 self._book_rest(run.number)
 
     def _add(self, run: _StoredRun, chunk: Chunk) -> None:
@@ -417,7 +416,7 @@ class InMemoryStore:
     async def totals(self, groups: Sequence[str] | None = None, since: float = 0) -> RunTotals:
         with self._lock:
             runs = [run for run in self._runs.values() if groups is None or run.new.group in groups]
-            statuses = Counter(run.status for run in runs)
+            statuses = Counter[str](run.status for run in runs)
             shown = [run.progress for run in runs if run.new.created > since]
         usages = [msgspec.json.decode(each).get("usage") or {} for each in shown if each is not None]
         costs = [usage["cost_usd"] for usage in usages if usage.get("cost_usd") is not None]

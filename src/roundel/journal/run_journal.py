@@ -390,8 +390,9 @@ class RunJournal:
     async def commit(self, run: Run, quiet: bool = False) -> None:
         """Writes everything so far; it is durable when this returns. `quiet`: the run has nothing in
         flight."""
-        if not self._lines and run.status == self._status:
+        if not self._lines and run.status in ("new", self._status):
             return
+        assert run.status != "new", "the first fact of a run starts it"
         # Taken before the await: facts that are added meanwhile belong to the next chunk.
         lines, self._lines = self._lines, []
         chunk = Chunk(len(lines), pack(lines))

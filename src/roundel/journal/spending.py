@@ -23,9 +23,6 @@ from msgspec import Struct
 from roundel.journal.store import StoreError
 from roundel.kernel.budget import passes
 
-OVER = ("completed", "failed", "stopped")
-"""Statuses in which a run has nothing in flight."""
-
 
 class Amounts(Struct, frozen=True):
     """What calls use, or may use. The cost is in picodollars (workflow/limits.py)."""

@@ -69,7 +69,7 @@ from roundel.journal.leases import (
     SystemProcesses,
 )
 from roundel.journal.run_rows import RunRows, with_excerpt
-from roundel.journal.spending import OVER, Spent
+from roundel.journal.spending import Spent
 from roundel.journal.sqlite_documents import SqliteDocumentStore
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.journal.sqlite_spending import SpendingRows, book, book_rest
@@ -86,7 +86,7 @@ from roundel.journal.store import (
 )
 from roundel.journal.waiting import POLL_SECONDS, AppendSignal
 from roundel.journal.writer import Timer, Writer
-from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
+from roundel.kernel.events import EVENTS, Event, RunStatus, decode_event, encode_event, is_over
 from roundel.kernel.facts import VERSION, Entry, Fact
 
 _SETTLE = "UPDATE controls SET outcome = ? WHERE no = ? AND run = ? AND outcome = ''"
@@ -224,7 +224,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         claim: Claim,
         first: int,
         chunk: Chunk,
-        status: str,
+        status: RunStatus,
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,
@@ -257,7 +257,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         def job(db: sqlite3.Connection) -> None:
             append(db, claim, first, self.location, chunk, update, ended, shown)
             book(db, claim.run, spent)
-            if status in OVER:
+            if is_over(status):
                 book_rest(db, claim.run)
 
         await self._writer.write(job)

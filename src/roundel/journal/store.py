@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, RunStatus
 from roundel.kernel.facts import Entry
 from roundel.memory.store import MemoryStore
 
@@ -99,7 +99,7 @@ class RunRow(Struct, frozen=True):
 
     id: str
     name: str
-    status: str
+    status: RunStatus
     created: float
     updated: float
     input: str
@@ -278,7 +278,7 @@ class Store(Protocol):
         claim: Claim,
         first: int,
         chunk: Chunk,
-        status: str,
+        status: RunStatus,
         summary: dict[str, Any] | None,
         quiet: bool = False,
         progress: Progress | None = None,

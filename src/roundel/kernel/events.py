@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -17,6 +17,25 @@ from roundel.kernel.codec import Codec
 TRANSIENT = ("token_stream", "progress", "call_waiting")
 """Events about a call in flight. They are not part of the run: they have no number, are never stored,
 and reach only those who follow the run at that moment."""
+
+
+# Statuses. web/src/api/statuses.ts is written from them (tools/web_types.py).
+
+RunStatus = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
+"""What a run does: it works, waits for people, is paused or locked, or is over."""
+NodeStatus = Literal["running", "completed", "failed", "skipped"]
+RoundStatus = Literal["running", "completed", "failed", "stopped"]
+"""`stopped`: the end of the run cut it off. No event says so; readers decide it."""
+ToolStatus = Literal["waiting", "running", "completed", "failed", "refused", "rejected", "repeated"]
+"""What a tool call does: it waits for a person, runs, or has ended. Those that are `refused`, `rejected`
+or `repeated` were never made."""
+
+OVER: frozenset[RunStatus] = frozenset({"completed", "failed", "stopped"})
+
+
+def is_over(status: str) -> bool:
+    """Whether a run with this status has ended. Only a failed one can continue, if it is retried."""
+    return status in OVER
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -26,7 +26,7 @@ detected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -34,7 +34,7 @@ from msgspec import Struct
 from roundel.kernel.budget import Budget, LargestCall
 from roundel.kernel.commands import CallContext, Command, Intercept
 from roundel.kernel.dead_loop import LoopHistory
-from roundel.kernel.events import Event, stamp
+from roundel.kernel.events import Event, RunStatus, is_over, stamp
 from roundel.kernel.facts import (
     Decisions,
     EdgeResult,
@@ -790,7 +790,8 @@ class Run:
 
     def __init__(self, plan: Plan) -> None:  # noqa: PLR0915 (it only has fields)
         self.plan, self.budgeted = plan, plan.budgeted
-        self.run_id, self.status = "", "new"
+        self.run_id = ""
+        self.status: RunStatus | Literal["new"] = "new"
         self.input: tuple[Message, ...] = ()
         self.output: Message | None = None
         self.error: str | None = None
@@ -857,7 +858,7 @@ class Run:
 
     @property
     def over(self) -> bool:
-        return self.status in ("completed", "failed", "stopped")
+        return is_over(self.status)
 
     def update_fast_path(self) -> None:
         """Sets `fast_path` after something that it depends on has ended."""

@@ -146,7 +146,7 @@ from roundel.kernel.debugging import (
     start_debugging,
     stays_reached,
 )
-from roundel.kernel.events import Event, stamp
+from roundel.kernel.events import Event, RunStatus, stamp
 from roundel.kernel.facts import (
     Answered,
     BreakpointsChanged,
@@ -846,7 +846,7 @@ def waits_only_for_people(run: Run) -> bool:
     return all(isinstance(call.command, Ask) for call in run.calls.values())
 
 
-def change_status(run: Run, status: str, reason: str) -> None:
+def change_status(run: Run, status: RunStatus, reason: str) -> None:
     """Sets the status and emits `run_state_change`."""
     run.status = status
     run.emit("run_state_change", None, None, {"status": status, "reason": reason})
@@ -969,7 +969,7 @@ def _fail_run(run: Run) -> None:
         end(run, "failed")
 
 
-def end(run: Run, status: str) -> None:
+def end(run: Run, status: RunStatus) -> None:
     run.status = status
     if status != "failed":  # a failed run can be retried
         run.held.clear()

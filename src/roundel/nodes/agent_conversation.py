@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from roundel.kernel.events import ToolStatus
 from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.compaction import Compacted, apply_compaction
@@ -477,7 +478,7 @@ def call_labels(reply: Reply) -> list[str]:
     return labels
 
 
-def _tool_event(loop_call: ToolLoopCall, status: str, result: str | None = None) -> Shown:
+def _tool_event(loop_call: ToolLoopCall, status: ToolStatus, result: str | None = None) -> Shown:
     request: ToolRequest = loop_call.what.request
     data: dict[str, Any] = {
         "name": request.name,

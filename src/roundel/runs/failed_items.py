@@ -33,6 +33,7 @@ from roundel.hosts.stored_run import (
     plan_to_resume,
 )
 from roundel.journal.store import Pinned, Store, StoreError
+from roundel.kernel.events import RunStatus, is_over
 from roundel.kernel.facts import CallResult, EdgesEvaluated, Entry, Inherited, InheritedResult
 from roundel.kernel.retry import command_form
 from roundel.kernel.state import Run
@@ -51,7 +52,6 @@ from roundel.runs.forking import (
     pin_changes,
     without_stop,
 )
-from roundel.runs.retention import FINAL_STATUSES
 from roundel.workflow.document import AllowPaths
 
 
@@ -70,7 +70,7 @@ async def fork_failed_items(
     executes it, unless the changes alone complete it. Returns an empty text if no item failed, but the run
     did: then a retry of the run is what is needed. StoreError if there is nothing to retry."""
     status = (await store.row(run_id)).status
-    if status not in FINAL_STATUSES:
+    if not is_over(status):
         raise StoreError(f"run {run_id} is {status}; its failed items can be retried when it is over")
     pinned, entries = await current_history(store, run_id)
     # In a thread: a long run takes seconds, and a server has other requests meanwhile.
@@ -95,7 +95,7 @@ async def fork_failed_items(
 
 def _play(
     run_id: str,
-    status: str,
+    status: RunStatus,
     pinned: Pinned,
     entries: list[Entry],
     workflow: Source | None,

@@ -23,6 +23,7 @@ from roundel.kernel.debugging import (
     ready_stops,
     waiting_queues,
 )
+from roundel.kernel.events import RunStatus
 from roundel.kernel.progress import GuardState, LoopPosition, guard_states, loop_positions
 from roundel.kernel.state import (
     NEXT_ROUND,
@@ -120,7 +121,7 @@ class RunInspection(Struct, frozen=True):
     """The id of the run."""
     workflow: str
     """The name of the workflow."""
-    status: str
+    status: RunStatus
     """The status of the run."""
     seq: int
     """The number of the last event."""
@@ -154,6 +155,7 @@ class RunInspection(Struct, frozen=True):
 
 def inspect_run(run: Run) -> RunInspection:
     """The picture of a run between two steps."""
+    assert run.status != "new"
     pause = run.pause_details() if run.status == "paused" else {}
     activations = live_activations(run)
     queues = list(waiting_queues(run))

@@ -18,11 +18,10 @@ from msgspec import Struct
 from roundel.hosts.stored_run import read_events
 from roundel.journal.documents import LATER, DocumentStore
 from roundel.journal.store import Store, StoreError, StoreFailure
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, is_over
 
 T = TypeVar("T")
 KEEP_NOTHING = "nothing"
-FINAL_STATUSES = ("completed", "failed", "stopped")
 _ROUND = re.compile(r"^(.*)\[(\d+)\]")
 _EVERY = re.compile(r"every:([1-9]\d*)")
 # What a reader needs to understand the rounds that are left.
@@ -53,7 +52,7 @@ async def with_room(store: Store, work: Callable[[], Awaitable[T]]) -> T:
 
 async def _prune(store: Store, run_id: str, keep: str) -> None:
     row = await store.row(run_id)
-    if row.status not in FINAL_STATUSES:
+    if not is_over(row.status):
         raise StoreError(f"run {run_id} is {row.status}; only finished runs can be pruned")
     if keep == KEEP_NOTHING:
         await store.delete(run_id)

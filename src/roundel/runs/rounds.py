@@ -19,19 +19,18 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import count
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
 from roundel.hosts.stored_run import follow_steps
 from roundel.journal.store import Store
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, RoundStatus
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.workflow.limits import dollars, picodollars
 
 PAGE = 500
 """Events that are counted before other tasks run."""
-RoundStatus = Literal["running", "completed", "failed", "stopped"]
 
 
 class Round(Struct, frozen=True, gc=False):

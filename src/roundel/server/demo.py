@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.journal.store import NoRun
+from roundel.kernel.events import is_over
 from roundel.llm.script import Script, script_from
 from roundel.server.context import ServerContext
 from roundel.server.library import WORKFLOWS, SavedWorkflow, compile_accepted, document_key, in_reader
@@ -35,7 +36,6 @@ PAUSE_SECONDS = 5.0
 LOOK_SECONDS = 0.5
 """How often the demo looks whether a run is over. Not by waiting for its result: somebody may pause it."""
 STARTED_BY = "demo"
-OVER = ("completed", "failed", "stopped")
 logger = logging.getLogger("roundel.server")
 
 
@@ -164,5 +164,5 @@ class Demo:
     async def _wait(self, run_id: str) -> None:
         """Returns when a run is over, or somebody has deleted it."""
         with contextlib.suppress(NoRun):
-            while (await self._context.runs.store.row(run_id)).status not in OVER:  # noqa: ASYNC110
+            while not is_over((await self._context.runs.store.row(run_id)).status):  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_SECONDS)

@@ -1059,7 +1059,7 @@ export interface RunOutput {
   /** The id of the run. */
   id: string;
   /** The status of the run. */
-  status: string;
+  status: "running" | "waiting" | "paused" | "suspended_locked" | "completed" | "failed" | "stopped";
   /** The text of its output. */
   output?: string;
   /** The structured fields of its output. */
@@ -1113,7 +1113,7 @@ export interface RunState {
   /** The name of the workflow. */
   workflow: string;
   /** The status of the run. */
-  status: string;
+  status: "completed" | "failed" | "paused" | "running" | "stopped" | "suspended_locked" | "waiting";
   /** The number of the last event. */
   seq: number;
   /** Why it is paused; empty if it is not. */
@@ -1151,7 +1151,7 @@ export interface RunView {
   /** The name of the workflow. */
   workflow: string;
   /** `running`, `waiting`, `paused`, `suspended_locked`, `completed`, `failed` or `stopped`. */
-  status: string;
+  status: "running" | "waiting" | "paused" | "suspended_locked" | "completed" | "failed" | "stopped";
   /** When it was started. */
   created: string;
   /** When it last changed. */
@@ -1309,7 +1309,7 @@ export interface StartedRun {
   /** The id of the run. */
   id: string;
   /** The status of the run. */
-  status: string;
+  status: "running" | "waiting" | "paused" | "suspended_locked" | "completed" | "failed" | "stopped";
 }
 
 /** How far to go. */

@@ -7,7 +7,6 @@ import { useMessages } from "../i18n/messages";
 import { Dialog } from "../ui/Dialog";
 import { TextField } from "../ui/Field";
 import { Status } from "../ui/Status";
-import type { RunStatus } from "../live/run_model";
 import { messages } from "./messages";
 import "./overlays.css";
 
@@ -66,7 +65,7 @@ export default function GoTo({ onClose }: { onClose: () => void }) {
                 onClick={() => go(index)}
                 onMouseEnter={() => setChosen(index)}
               >
-                <Status status={one.status as RunStatus} />
+                <Status status={one.status} />
                 <strong>{one.workflow}</strong>
                 <code className="dim">{one.id}</code>
                 <span className="ellipsis dim">{one.input}</span>

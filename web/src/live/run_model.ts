@@ -2,29 +2,17 @@
 //
 // `RunModel.apply` takes events in order. The maps stay the same, and an entry is replaced when it changes,
 // so a component that selects one entry is drawn again only for changes of it.
+import { isOver, type NodeStatus, type RunStatus, type ToolStatus } from "../api/statuses";
 import { callerOf, isInside, parseAddress, roundOf } from "./address";
 import type { RunEvent } from "./events";
 
-export type RunStatus =
-  | "running"
-  | "waiting"
-  | "paused"
-  | "suspended_locked"
-  | "completed"
-  | "failed"
-  | "stopped";
-
-/** Whether nothing more can happen to a run. */
-export function isOver(status: RunStatus): status is "completed" | "failed" | "stopped" {
-  return status === "completed" || status === "failed" || status === "stopped";
-}
-
-export type NodeStatus = "idle" | "running" | "waiting" | "completed" | "failed" | "skipped";
+/** How a node is shown: `idle` before its first execution, and `waiting` while somebody is asked. */
+export type ShownNodeStatus = NodeStatus | "idle" | "waiting";
 
 /** A node in the graph, over the whole run. The key is its id, after those of the nodes that contain it. */
 export interface NodeState {
   key: string;
-  status: NodeStatus;
+  status: ShownNodeStatus;
   /** How often it has started. */
   runs: number;
   /** The address of its newest execution. */
@@ -35,8 +23,7 @@ export interface ToolCall {
   address: string;
   name: string;
   arguments: unknown;
-  /** `waiting`, `running`, `completed`, `failed`, `refused`, `rejected` or `repeated`. */
-  status: string;
+  status: ToolStatus;
   round: number;
   result?: unknown;
   started: number;
@@ -58,7 +45,7 @@ export interface Execution {
   key: string;
   /** The address of the innermost round around it; empty outside of loops. */
   round: string;
-  status: NodeStatus;
+  status: ShownNodeStatus;
   started: number;
   ended: number | null;
   /** Undefined if it returned nothing. */
@@ -510,7 +497,7 @@ export class RunModel {
       address,
       name: String(name),
       arguments: given,
-      status: String(status),
+      status: status as ToolStatus,
       round: Number(round ?? 1),
       result: result ?? before?.result,
       started: before?.started ?? time(event),

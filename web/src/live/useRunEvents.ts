@@ -8,9 +8,10 @@ import { useEffect, useState } from "react";
 import { createStore, useStore, type StoreApi } from "zustand";
 import { send } from "../api/client";
 import { storedEventsRequest } from "../api/requests";
+import { isOver } from "../api/statuses";
 import { onRunEvents, tell, useConnection } from "./connection";
 import type { Connection, RunEvent } from "./events";
-import { isOver, RunModel } from "./run_model";
+import { RunModel } from "./run_model";
 
 export interface RunSnapshot {
   /** Changes with each publication; the maps of the model stay the same objects. */

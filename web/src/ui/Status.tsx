@@ -1,6 +1,6 @@
 // Statuses differ by shape and by colour: arc, bubble, padlock, octagon, disc, bars, square.
 import { catalogue, useMessages } from "../i18n/messages";
-import type { RunStatus } from "../live/run_model";
+import type { RunStatus } from "../api/statuses";
 import "./status.css";
 
 export const statusMessages = catalogue(

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from roundel.drawing.drawing import Density
 from roundel.hosts.control import Question
-from roundel.kernel.events import stamp
+from roundel.kernel.events import RoundStatus, stamp
 from roundel.runs.inspection import RunInspection
-from roundel.runs.rounds import LoopRounds, RoundStatus
+from roundel.runs.rounds import LoopRounds
 from roundel.server.admission import Route
 from roundel.server.bodies import Cursor, ResponseBody, ShortText, problems
 from roundel.server.context import context_of

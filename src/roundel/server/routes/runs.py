@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AwareDatetime, Field, JsonValue
 
 from roundel.journal.store import EXCERPT, RunRow
-from roundel.kernel.events import stamp
+from roundel.kernel.events import RunStatus, is_over, stamp
 from roundel.llm.script import Script, ScriptRight
 from roundel.server.admission import TEXT_BODY, Route
 from roundel.server.bodies import (
@@ -41,8 +41,6 @@ RunId = Annotated[
     str,
     Field(min_length=1, max_length=64, pattern="^[0-9A-Za-z_-]+$", description="The complete id of a run."),
 ]
-Status = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
-OVER = ("completed", "failed", "stopped")
 MOST_SHOWN = 100
 """Questions and running loops that the row of a run has: there may be thousands."""
 NEEDS_PERSON = ("waiting", "suspended_locked", "paused")
@@ -126,7 +124,7 @@ class StartedRun(ResponseBody):
 
     id: str
     """The id of the run."""
-    status: str
+    status: RunStatus
     """The status of the run."""
 
 
@@ -202,7 +200,7 @@ class RunView(ResponseBody):
     """The id of the run."""
     workflow: str
     """The name of the workflow."""
-    status: str
+    status: RunStatus
     """`running`, `waiting`, `paused`, `suspended_locked`, `completed`, `failed` or `stopped`."""
     created: str
     """When it was started."""
@@ -304,7 +302,7 @@ def run_view(row: RunRow) -> RunView:
         output=summary.get("output", ""),
         output_length=summary.get("output_length", 0),
         error=summary.get("error"),
-        results=[LoopOutcome(loop=name, **loops[name]) for name in loops] if row.status in OVER else [],
+        results=[LoopOutcome(loop=name, **loops[name]) for name in loops] if is_over(row.status) else [],
     )
 
 
@@ -390,7 +388,7 @@ async def list_runs(
     request: Request,
     who: Viewer,
     status: Annotated[
-        list[Status] | None, Query(max_length=10, description="Only runs with one of these statuses.")
+        list[RunStatus] | None, Query(max_length=10, description="Only runs with one of these statuses.")
     ] = None,
     workflow: Annotated[ShortText, Field(description="Only runs of the workflow with this name.")] = "",
     group: Annotated[ShortText | None, Field(description="Only runs of this group.")] = None,
@@ -478,7 +476,7 @@ async def delete_run(run_id: RunId, request: Request, who: Operator) -> None:
     """Delete a run that is over, with everything that belongs to it."""
     context = context_of(request)
     row = await context.visible_row(who, run_id)
-    if row.status not in OVER:
+    if not is_over(row.status):
         raise Problem(409, "conflict", f"only a run that is over can be deleted; it is {row.status}")
     await context.audit(who, "run.delete", run_id, group=row.group)
     await context.runs.store.delete(run_id)
@@ -500,7 +498,7 @@ class RunOutput(ResponseBody):
 
     id: str
     """The id of the run."""
-    status: str
+    status: RunStatus
     """The status of the run."""
     output: str = ""
     """The text of its output."""

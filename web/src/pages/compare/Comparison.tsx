@@ -4,10 +4,11 @@ import { Link, useLocation } from "wouter";
 import { keys, queryClient, useMe } from "../../api/queries";
 import { readRounds } from "../../api/rounds";
 import type { RunPlan, RunView } from "../../api/schema";
+import { isOver } from "../../api/statuses";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { parseAddress } from "../../live/address";
-import type { RunModel, RunStatus } from "../../live/run_model";
+import type { RunModel } from "../../live/run_model";
 import { useRunEvents, type RunStore } from "../../live/useRunEvents";
 import { Button, Segmented } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
@@ -31,8 +32,6 @@ export interface Side {
   view: RunView;
   plan: RunPlan;
 }
-
-const OVER = new Set(["completed", "failed", "stopped"]);
 
 /** Changes at most so often: a page that compares two running loops need not be drawn for each event. */
 const REDRAW_MS = 400;
@@ -154,7 +153,7 @@ export function Comparison({ a, b }: { a: Side; b: Side }) {
       shared,
       isRelated,
       isOtherWorkflow: graph.isOtherWorkflow,
-      isOpen: { a: !OVER.has(modelA.status), b: !OVER.has(modelB.status) },
+      isOpen: { a: !isOver(modelA.status), b: !isOver(modelB.status) },
     },
     texts,
     formats,
@@ -219,7 +218,7 @@ export function Comparison({ a, b }: { a: Side; b: Side }) {
           figures={{ a: figuresA, b: figuresB }}
           sentences={sentences}
           isChild={isChild}
-          isFair={!graph.isOtherWorkflow && OVER.has(modelA.status) && OVER.has(modelB.status)}
+          isFair={!graph.isOtherWorkflow && isOver(modelA.status) && isOver(modelB.status)}
           hasLoop={loop.stem !== ""}
         />
         <section className="compare-main" aria-label={loop.stem || texts.outside}>
@@ -295,7 +294,7 @@ function RunName({ letter, side, model, label }: { letter: "a" | "b"; side: Side
         <span className="hidden-text">{label}</span>
         <code>{side.view.id.slice(0, 8)}</code>
       </Link>
-      <Status status={model.status as RunStatus} />
+      <Status status={model.status} />
     </span>
   );
 }

@@ -6,7 +6,6 @@ import { readRuns, useRunView } from "../../api/queries";
 import type { RunView } from "../../api/schema";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
-import type { RunStatus } from "../../live/run_model";
 import { TextField } from "../../ui/Field";
 import { Failure, Loading } from "../../ui/State";
 import { Status } from "../../ui/Status";
@@ -51,7 +50,7 @@ export function Picker({ runId, isSame = false }: { runId: string; isSame?: bool
         {sorted.map(([nearness, run]) => (
           <li key={run.id}>
             <Link href={`/runs/${runId}/compare/${run.id}`}>
-              <Status status={run.status as RunStatus} />
+              <Status status={run.status} />
               <span className="compare-choice-name">
                 <strong>{run.workflow}</strong> <code className="dim">{run.id.slice(0, 8)}</code>
                 {nearness === 0 && <span className="compare-chip">{texts.familyRun}</span>}

@@ -1,9 +1,10 @@
 // The rounds of both runs in rows, the same address in the same row.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore, type ReactNode, type RefObject } from "react";
+import { isOver } from "../../api/statuses";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
-import type { LoopEntry, Round, RunModel, RunStatus } from "../../live/run_model";
+import type { LoopEntry, Round, RunModel } from "../../live/run_model";
 import { Icon } from "../../ui/Icon";
 import { statusMessages, StatusShape } from "../../ui/Status";
 import { looksLikeCode, WordDiff } from "../../ui/diff/WordDiff";
@@ -392,7 +393,6 @@ function Missing({
 }) {
   const texts = useMessages(messages);
   const statuses = useMessages(statusMessages);
-  const isOver = model.status === "completed" || model.status === "failed" || model.status === "stopped";
   if (entry?.exit) {
     return (
       <>
@@ -405,9 +405,9 @@ function Missing({
     );
   }
   if (!isOutside && entry === undefined && !isKnown) return <p className="dim">{texts.noSuchLoop}</p>;
-  if (!isOver) return <p className="dim">{texts.notReached}</p>;
+  if (!isOver(model.status)) return <p className="dim">{texts.notReached}</p>;
   if (entry === undefined && !isOutside) return <p className="dim">{texts.notEntered}</p>;
-  return <p className="dim">{texts.endedBefore(statuses[model.status as RunStatus])}</p>;
+  return <p className="dim">{texts.endedBefore(statuses[model.status])}</p>;
 }
 
 function ResultRow({ loop, modelA, modelB, mode }: { loop: AlignedLoop; modelA: RunModel; modelB: RunModel; mode: TextMode }) {

@@ -21,7 +21,8 @@ describe("the status", () => {
   });
 
   it("decides what can be done", () => {
-    const actions = ["waiting", "suspended_locked", "paused", "failed", "running", "completed", "stopped"].map((status) =>
+    const statuses = ["waiting", "suspended_locked", "paused", "failed", "running", "completed", "stopped"] as const;
+    const actions = statuses.map((status) =>
       actionOf(run({ status })),
     );
     expect(actions).toEqual(["answer", "reviewLock", "debug", "retry", null, null, null]);

@@ -4,7 +4,7 @@ import type { ShownStatus } from "../../ui/Status";
 
 export function shownStatus(run: RunView): ShownStatus {
   if (run.status === "waiting" && run.question?.tool) return "approval";
-  return run.status as ShownStatus;
+  return run.status;
 }
 
 export type Action = "reviewLock" | "answer" | "reviewCall" | "debug" | "retry";

@@ -1,12 +1,13 @@
 // What the list shows is kept in the URL, so that it survives a reload, the back button works, and it can be
 // sent to somebody else.
+import type { RunStatus } from "../../api/statuses";
 import { SINCE, type Since } from "../../i18n/since";
 
 export const GROUPS = ["needs", "running", "finished"] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** The statuses of the API, in each section of the list. */
-export const STATUSES: Record<Group, readonly string[]> = {
+export const STATUSES: Record<Group, readonly RunStatus[]> = {
   needs: ["waiting", "suspended_locked", "paused"],
   running: ["running"],
   finished: ["completed", "failed", "stopped"],
@@ -25,7 +26,7 @@ export const ALL: Filter = { q: "", status: "", workflow: "", since: "" };
 const ORDER = ["q", "status", "workflow", "since"] as const;
 
 function isStatus(text: string): boolean {
-  return (GROUPS as readonly string[]).includes(text) || Object.values(STATUSES).some((some) => some.includes(text));
+  return (GROUPS as readonly string[]).includes(text) || Object.values(STATUSES).some((some: readonly string[]) => some.includes(text));
 }
 
 /** Reads the query of a URL. What it does not know counts as not set, since people edit URLs. */

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { downloadRunScript } from "../../../api/run_script";
 import { useKeys } from "../../../app/keys";
 import { useMessages } from "../../../i18n/messages";
-import { isOver } from "../../../live/run_model";
+import { isOver } from "../../../api/statuses";
 import { Button } from "../../../ui/Button";
 import { toast, toastError } from "../../../ui/toasts";
 import { useKeptFocus } from "../../../ui/useKeptFocus";

@@ -4,7 +4,7 @@ import { keys, queryClient } from "../../../api/queries";
 import { planRequest } from "../../../api/requests";
 import { readRunScript } from "../../../api/run_script";
 import type { RunPlan, RunView, StartedRun } from "../../../api/schema";
-import { isOver } from "../../../live/run_model";
+import { isOver } from "../../../api/statuses";
 import { toastError } from "../../../ui/toasts";
 import { repeatingNodes } from "../../run/context";
 import { EMPTY_DRAFT } from "../../start/draft";

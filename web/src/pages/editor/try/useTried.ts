@@ -3,7 +3,7 @@ import { useStore } from "zustand";
 import { createStore } from "zustand/vanilla";
 import { useShallow } from "zustand/react/shallow";
 import type { Line } from "../../../graph/scene";
-import type { RunStatus } from "../../../live/run_model";
+import type { RunStatus } from "../../../api/statuses";
 import type { LoopView, NodeView } from "../../run/graph/states";
 import { NOTHING, type Doing } from "../../run/graph/texts";
 import { useUi } from "../canvas/ui";

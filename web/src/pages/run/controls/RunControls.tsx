@@ -7,7 +7,7 @@ import { downloadRunScript } from "../../../api/run_script";
 import type { RunView } from "../../../api/schema";
 import { useKeys, type KeyAction } from "../../../app/keys";
 import { useMessages } from "../../../i18n/messages";
-import { isOver, type RunStatus } from "../../../live/run_model";
+import { isOver, type RunStatus } from "../../../api/statuses";
 import { useRun } from "../../../live/useRunEvents";
 import { Button } from "../../../ui/Button";
 import { Later, later } from "../../../ui/later";

@@ -1,10 +1,10 @@
 // What nodes, loops and lines show: now, or at the end of a past round.
 import type { Line, Scene } from "../../../graph/scene";
 import { isInside, parseAddress } from "../../../live/address";
-import { nodeKey, type NodeStatus, type Round, type RunModel } from "../../../live/run_model";
+import { nodeKey, type ShownNodeStatus, type Round, type RunModel } from "../../../live/run_model";
 
 export interface NodeView {
-  status: NodeStatus;
+  status: ShownNodeStatus;
   /** How often it has started. */
   runs: number;
   /** The address of its newest execution; empty if it has not run. */

@@ -2,6 +2,7 @@
 import { useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { keys, useRunState } from "../../../api/queries";
+import { isOver } from "../../../api/statuses";
 import { useFormats, type Formats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import type { RunModel } from "../../../live/run_model";
@@ -17,10 +18,6 @@ import "./guards.css";
 /** So many are shown at first. */
 const FIRST = 5;
 
-function isOver(model: RunModel): boolean {
-  return model.status === "completed" || model.status === "failed" || model.status === "stopped";
-}
-
 const seqOf = (model: RunModel) => model.seq;
 
 /** Changes when a round ends, and so the order of the rows may change. */
@@ -29,7 +26,7 @@ const phaseOf = (model: RunModel) => `${model.rounds.size} ${model.idle.length} 
 export function Guards() {
   const texts = useMessages(messages);
   const { runId, store } = useRunContext();
-  const over = useRun(store, isOver);
+  const over = useRun(store, (model) => isOver(model.status));
   return (
     <div className="guards">
       <header className="guards-header">

@@ -1,3 +1,4 @@
+import type { ToolStatus } from "../../../api/statuses";
 import { catalogue } from "../../../i18n/messages";
 
 const words = (count: number) => `${count} ${count === 1 ? "word" : "words"}`;
@@ -114,7 +115,7 @@ export const messages = catalogue(
     earlierCalls: (tool: string) => `Earlier calls of ${tool}`,
     inThisRun: "in this run",
     open: "open",
-    callStatus: (status: string) =>
+    callStatus: (status: ToolStatus) =>
       ({
         waiting: "waits for a person",
         running: "running",
@@ -123,7 +124,7 @@ export const messages = catalogue(
         refused: "refused",
         rejected: "rejected",
         repeated: "not repeated",
-      })[status] ?? status,
+      })[status],
     arguments: (count: number) => `${count} ${count === 1 ? "argument" : "arguments"}`,
     noArguments: "The tool gets no arguments.",
     argumentsView: "View of the arguments",
@@ -272,7 +273,7 @@ export const messages = catalogue(
     earlierCalls: (tool: string) => `${tool} 以前的调用`,
     inThisRun: "本次运行中",
     open: "待决定",
-    callStatus: (status: string) =>
+    callStatus: (status: ToolStatus) =>
       ({
         waiting: "等待批准",
         running: "运行中",
@@ -281,7 +282,7 @@ export const messages = catalogue(
         refused: "未接受",
         rejected: "已拒绝",
         repeated: "未重复",
-      })[status] ?? status,
+      })[status],
     arguments: (count: number) => `${count} 个参数`,
     noArguments: "该工具没有参数。",
     argumentsView: "参数的显示方式",

@@ -1,7 +1,8 @@
 // One line about what runs now, while another round is shown.
+import { isOver, type RunStatus } from "../../../api/statuses";
 import { useKeys } from "../../../app/keys";
 import { useMessages } from "../../../i18n/messages";
-import type { Execution, RunModel, RunStatus } from "../../../live/run_model";
+import type { Execution, RunModel } from "../../../live/run_model";
 import { Button } from "../../../ui/Button";
 import { StatusShape } from "../../../ui/Status";
 import { newestRound, useRunContext } from "../context";
@@ -26,7 +27,7 @@ export interface Live {
 /** What runs now. Null if the run is over, or runs in the round that is shown. */
 export function liveOf(model: RunModel, shown: string): Live | null {
   const { status } = model;
-  if (status === "completed" || status === "failed" || status === "stopped") return null;
+  if (isOver(status)) return null;
   const place = newestRound(model);
   if (place === shown) return null;
   let active: Execution | undefined;

@@ -5,6 +5,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { useShallow } from "zustand/react/shallow";
+import { isOver } from "../../../api/statuses";
 import { useKeys } from "../../../app/keys";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
@@ -164,7 +165,7 @@ function RoundHeader({ round }: { round: Round }) {
   const { store, select } = useRunContext();
   const entry = useRun(store, (model) => model.loops.get(round.stem));
   const idle = useRun(store, (model) => model.idle);
-  const isOver = useRun(store, ({ status }) => status === "completed" || status === "failed" || status === "stopped");
+  const over = useRun(store, (model) => isOver(model.status));
   const rounds = entry?.rounds ?? [];
   const at = rounds.findIndex((one) => one.address === round.address);
   const before = rounds[at - 1];
@@ -182,7 +183,7 @@ function RoundHeader({ round }: { round: Round }) {
       {isBest && (
         <span className="round-best">
           <Icon name="star" size={14} />
-          <span>{entry.exit === null && !isOver ? texts.bestSoFar : texts.bestRound}</span>
+          <span>{entry.exit === null && !over ? texts.bestSoFar : texts.bestRound}</span>
         </span>
       )}
       <span className="round-figures">

@@ -1,3 +1,4 @@
+import type { ToolStatus } from "../../../api/statuses";
 import { catalogue } from "../../../i18n/messages";
 
 const REASONS: Record<string, [string, string]> = {
@@ -18,7 +19,7 @@ function reasonIn(language: 0 | 1) {
   return (reason: string): string => REASONS[reason]?.[language] ?? reason;
 }
 
-const TOOL_STATUS: Record<string, [string, string]> = {
+const TOOL_STATUS: Record<ToolStatus, [string, string]> = {
   waiting: ["waits for approval", "等待批准"],
   running: ["running", "运行中"],
   completed: ["done", "完成"],
@@ -67,7 +68,7 @@ export const messages = catalogue(
     previousNode: "Previous node",
     nextNode: "Next node",
     diffOnOff: "Word diff on or off",
-    toolStatus: (status: string) => TOOL_STATUS[status]?.[0] ?? status,
+    toolStatus: (status: ToolStatus) => TOOL_STATUS[status][0],
     toolArguments: "Arguments",
     toolResult: "Result",
     failed: "Failed",
@@ -149,7 +150,7 @@ export const messages = catalogue(
     previousNode: "上一个节点",
     nextNode: "下一个节点",
     diffOnOff: "打开或关闭逐词对比",
-    toolStatus: (status: string) => TOOL_STATUS[status]?.[1] ?? status,
+    toolStatus: (status: ToolStatus) => TOOL_STATUS[status][1],
     toolArguments: "参数",
     toolResult: "结果",
     failed: "失败",

@@ -4,6 +4,7 @@
 // the reader has scrolled.
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
 import { useStore } from "zustand";
+import { isOver } from "../../../api/statuses";
 import { useKeys } from "../../../app/keys";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
@@ -86,8 +87,8 @@ export function RoundStrip() {
   // number, and changes nothing here.
   const seq = useThrottled(store, runId, (state) => state.seq, PACE_MS);
   const isLoaded = useStore(store, (state) => state.isLoaded);
-  const isOver = model.status === "completed" || model.status === "failed" || model.status === "stopped";
-  const clock = useTrueNow(!isOver);
+  const over = isOver(model.status);
+  const clock = useTrueNow(!over);
   const now = Math.max(clock, model.latest);
 
   const endedCount = useMemo(() => {
@@ -330,7 +331,7 @@ export function RoundStrip() {
   const restX = later > 0 ? 0 : end;
   const nowX = end + (tree.rest === null || later > 0 ? 0 : restWidth - 3);
   const futureX = (later > 0 ? end : end + restWidth) + 6;
-  const hasNow = overview === null && !isOver && model.status !== "suspended_locked" && later === 0 && !isEmpty;
+  const hasNow = overview === null && !over && model.status !== "suspended_locked" && later === 0 && !isEmpty;
   const contentWidth = Math.max(width, futureX + (hasFuture || later > 0 ? FUTURE - 10 : 8));
   const measure = innermostMeasure(tree);
   const isDebate = layout?.cells.some((cell) => cell.kind === "debate") ?? false;
