@@ -19,17 +19,11 @@ from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.runs.inspection import BreakpointState, RunInspection
 
 _ROUND = re.compile(r"\[[0-9]+\]$")
-_ROUNDS = re.compile(r"\[[0-9]+\]")
 
 
 def address_labels(address: str) -> list[str]:
     """The loops and nodes of an address, from the outside inwards, without rounds and numbers."""
     return [_ROUND.sub("", part) for part in address_parts(address)]
-
-
-def without_rounds(address: str) -> str:
-    """The address as it is the same in every round."""
-    return _ROUNDS.sub("", address)
 
 
 @dataclass(frozen=True, slots=True)

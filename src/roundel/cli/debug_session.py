@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from roundel.cli.debug_outline import RunOutline, without_rounds
+from roundel.cli.debug_outline import RunOutline
 from roundel.cli.event_lines import LoopBounds, format_event
 from roundel.cli.next_step import command_line, set_current_run
 from roundel.cli.output import secret_masking
@@ -33,6 +33,7 @@ from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import NodePlan
 from roundel.runs.inspection import BreakpointState, RunInspection, WaitingMessage, inspect_run
 from roundel.runs.runs import Runs
+from roundel.workflow.address import without_rounds
 
 EVENTS_READ = 5000
 """How many of the last events of a run are read when the session begins; a long run has many more."""

@@ -1,16 +1,11 @@
 """Formats events as plain lines, for `roundel log`, pipes and log files: no control codes and no colour.
 
 A line for a round also says how many rounds there can be and what bounds them. `LoopBounds` finds that
-by the address of the round: it walks the plan along the address, because an event only has the address,
-and the same loop id may occur in several graphs. An address is a path with three kinds of steps:
-`Loop[2]` is a round of a loop, `.Inner[5]` a round of a loop inside it, and `/Node` a node; a node with
-a graph of its own continues behind its slash.
+by the address of the round, since the same loop id may occur in several graphs.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +13,11 @@ from roundel.cli.output import one_line
 from roundel.cli.progress import arguments_text, report_text, wait_text
 from roundel.kernel.events import Event
 from roundel.kernel.state import TRIPS
-from roundel.plan.graph import NodePlan, Plan
+from roundel.plan.address import parse
+from roundel.plan.graph import Plan
 from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
-
-_NUMBER = re.compile(r"\[\d+\]")
-_ROUND = re.compile(r"(#[\d.]+)?\[\d+\]")
-_PART = re.compile(r"(#[\d.]+)?/")
+from roundel.workflow.address import AddressError, without_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +43,20 @@ class LoopBounds:
         self._known: dict[str, LoopBound] = {}
 
     def at(self, address: str) -> LoopBound:
-        key = _NUMBER.sub("", address)
+        key = without_rounds(address)
         bound = self._known.get(key)
         if bound is None:
-            bound = self._known[key] = _in_graph(self._plan.graph.root, address) or LoopBound(None, "")
+            bound = self._known[key] = self._find(address)
         return bound
+
+    def _find(self, address: str) -> LoopBound:
+        try:
+            place = parse(address, self._plan)
+        except AddressError:  # of a stored run whose workflow was changed since
+            return LoopBound(None, "")
+        if place.loop is not None:
+            return _of_loop(place.loop)
+        return LoopBound(place.node.kind.rounds(place.node.config), "")
 
 
 def _of_loop(scope: Scope) -> LoopBound:
@@ -65,67 +67,6 @@ def _of_loop(scope: Scope) -> LoopBound:
         return LoopBound(scope.cap, f" (cap){clocks}")
     guard = next((limit.guard for limit in limits if limit.limit == worst), "")
     return LoopBound(worst, f" · {one_line(guard)}" if guard else "")
-
-
-def _in_graph(root: Scope, rest: str) -> LoopBound | None:
-    """Finds the loop at an address inside a graph: through loops (`Outer[2].Inner[5]`), or inside a
-    node."""
-    return _in_loops(root, rest) or _in_nodes(root, rest)
-
-
-def _in_loops(scope: Scope, rest: str) -> LoopBound | None:
-    """Finds the loop at `rest` or inside it: a loop of the scope, or a node of a looping type."""
-    for unit in scope.units:
-        for member in unit.core if unit.node is None else ():
-            after = _after_round(scope.graph.nodes[member], rest)
-            if after is None:
-                continue
-            # Each entry node of a cycle makes a loop of its own, so the member selects the scope.
-            inner = scope.inner(unit, member)
-            found = _of_loop(inner) if not after else _behind(inner, after)
-            if found is not None:
-                return found
-    return _in_looping_nodes(scope, rest)
-
-
-def _behind(scope: Scope, after: str) -> LoopBound | None:
-    """Finds the loop that `.Loop[1]` or `/Node` leads to from a round of a loop."""
-    return _in_loops(scope, after[1:]) if after[0] == "." else _in_nodes(scope, after[1:])
-
-
-def _in_looping_nodes(scope: Scope, rest: str) -> LoopBound | None:
-    for node in _nodes(scope):
-        after = _after_round(node, rest) if node.kind.loops else None
-        if after == "":
-            return LoopBound(node.kind.rounds(node.config), "")
-        for body in node.bodies if after else ():
-            found = _behind(body.root, after or "")
-            if found is not None:
-                return found
-    return None
-
-
-def _in_nodes(scope: Scope, rest: str) -> LoopBound | None:
-    for node in _nodes(scope):
-        part = _PART.match(rest, len(node.label)) if rest.startswith(node.label) else None
-        for body in node.bodies if part else ():
-            found = _in_graph(body.root, rest[part.end() :]) if part else None
-            if found is not None:
-                return found
-    return None
-
-
-def _nodes(scope: Scope) -> Iterator[NodePlan]:
-    return (unit.node for unit in scope.units if unit.node is not None)
-
-
-def _after_round(node: NodePlan, rest: str) -> str | None:
-    """What follows `Node[2]`, or `Node#3[2]` for part 3 behind a `map` edge; None if it is another node.
-
-    Labels may contain any character, so the label is compared as a prefix and not parsed.
-    """
-    number = _ROUND.match(rest, len(node.label)) if rest.startswith(node.label) else None
-    return rest[number.end() :] if number else None
 
 
 EXCERPT = 100

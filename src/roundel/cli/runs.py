@@ -43,6 +43,7 @@ from roundel.runs.retention import (
     with_room,
 )
 from roundel.runs.runs import Runs
+from roundel.workflow.address import is_inside
 
 COLOURS: dict[RunStatus, str] = {
     "running": "cyan",
@@ -172,11 +173,6 @@ def format_span(seconds: float) -> str:
     return f"{int(seconds // size)} {unit}"
 
 
-INSIDE = ("/", ".", "[", "#")
-"""The characters that may follow an address in an address inside it; `Writer` does not contain
-`Writer2`."""
-
-
 @click.command("log")
 @run_argument
 @click.option(
@@ -223,11 +219,6 @@ def _nothing_found(run_id: str, address: str, after: int) -> str:
     if after:
         return f"run {run_id} has no event at '{address}' after event {after}"
     return f"run {run_id} has no event at '{address}'; omit --round to see all events"
-
-
-def is_inside(address: str, wanted: str) -> bool:
-    """Whether an address is the wanted one, or inside it: `Writer[3]/Critic` is in `Writer[3]`."""
-    return address == wanted or (address.startswith(wanted) and address[len(wanted) :].startswith(INSIDE))
 
 
 def _printer(plan: Plan) -> Callable[[Event], None]:

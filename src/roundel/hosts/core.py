@@ -235,7 +235,8 @@ class RunLog:
         execution = self.state.calls.get(address)
         if execution is None or (is_output and not execution.node.logs_output):
             return
-        shown = Event(0, event, stamp(now), self.state.run_id, execution.node.id, address, data)
+        path, part = self.state.around(address)
+        shown = Event(0, event, stamp(now), self.state.run_id, execution.node.id, address, data, path, part)
         for observe in self.observers:
             observe(shown)
         if self.on_transient is not None:

@@ -46,6 +46,7 @@ from roundel.kernel.state import (
     order_key,
 )
 from roundel.plan.graph import GraphPlan
+from roundel.workflow.address import PathStep, part_of
 from roundel.workflow.message import Message
 
 
@@ -302,6 +303,10 @@ def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, i
     if iteration.repeat:
         address = f"{address}#{iteration.repeat + 1}"
     body_run.iteration = iteration
+    part = part_of(execution.address) if execution.part is not None else ""
+    step = PathStep(None, node.id, root.loop_round, part, iteration.repeat + 1 if iteration.repeat else 0)
+    body_run.path = root.path = (*execution.activation.path, step)
+    root.address = address
     body_run.prefix = root.prefix = address + "/"
     body_run.stem = address + "." if node.kind.loops else body_run.prefix
     deliver_input(body_run, iteration.inputs)

@@ -28,7 +28,6 @@ event, since a condition that never works is easily mistaken for one that never 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
@@ -50,6 +49,7 @@ from roundel.kernel.state import (
 )
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
+from roundel.workflow.address import innermost_round, is_in_round, round_in
 from roundel.workflow.breakpoints import BREAKPOINT_NAMES, Breakpoint, address_pattern
 from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message
@@ -273,38 +273,18 @@ def begin_round_step(run: Run, address: str) -> None:
     stem, round_ = innermost_round(address)
     if stem:
         addresses = (*run.calls, *(stop.address for stop in ready_stops(run)))
-        begun = [_round_in(stem, other) for other in addresses]
+        begun = [round_in(stem, other) for other in addresses]
         round_ = max(round_, *begun)
     run.debug.until = RoundStep(stem, round_)
     run.paused = ""
-
-
-def innermost_round(address: str) -> tuple[str, int]:
-    """The innermost round that an address is in: what the addresses of its loop begin with, and its
-    number. An address of a round is in that round. Brackets occur nowhere else: ids have them escaped."""
-    before, bracket, rest = address.rpartition("[")
-    return (before + bracket, int(rest.partition("]")[0])) if bracket else ("", 0)
-
-
-def loop_path(address: str) -> str:
-    """The address of a round without the numbers of rounds: the same for all rounds and entries of a loop."""
-    return _ROUND_NUMBER.sub("[", address)
-
-
-_ROUND_NUMBER = re.compile(r"\[\d*\]?")
-
-
-def _round_in(stem: str, address: str) -> int:
-    """The round of a loop that an address is in; 0 if it is outside of the loop."""
-    return int(address[len(stem) :].partition("]")[0]) if address.startswith(stem) else 0
 
 
 def _ends_at(until: RoundStep, stop: StopPoint) -> bool:
     if until.over:
         return True
     if not until.stem:
-        return "[" in stop.address
-    return _round_in(until.stem, stop.address) > until.round
+        return is_in_round(stop.address)
+    return round_in(until.stem, stop.address) > until.round
 
 
 def loop_ended(run: Run, stem: str) -> None:

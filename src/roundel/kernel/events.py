@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from roundel.kernel.codec import Codec
+from roundel.workflow.address import Path
 
 TRANSIENT = ("token_stream", "progress", "call_waiting")
 """Events about a call in flight. They are not part of the run: they have no number, are never stored,
@@ -50,6 +51,10 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     node_id: str | None = None
     address: str | None = None
     data: dict[str, Any] = {}
+    path: Path = ()
+    """What is around the node, outermost first; for an event of a round, that round is the last step."""
+    part: str = ""
+    """`2` or `2.1`, for a part of a dynamic edge."""
 
 
 EVENTS: Codec[Event] = Codec("an event", Event, hook=repr)

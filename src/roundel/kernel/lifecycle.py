@@ -44,7 +44,7 @@ from roundel.kernel.cancellation import (
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, CallContext, Command, EvaluateEdges, Intercept
 from roundel.kernel.context import compose, forget, remember
-from roundel.kernel.debugging import innermost_round, loop_ended, loop_path
+from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
@@ -85,6 +85,7 @@ from roundel.kernel.walk import (
 )
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
+from roundel.workflow.address import PathStep, innermost_round, loop_path, part_of
 from roundel.workflow.fields import format_duration
 from roundel.workflow.message import Message, notice
 from roundel.workflow.node_type import ERROR_PORT
@@ -171,7 +172,10 @@ def launch(
         ordinals[site] = ordinal + 1
         run.run_counts[site] += 1
         run.seq = seq = run.seq + 1  # as run.emit does, inlined: these are most of all events
-        run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+        path, of_part = activation.path, part_of(address) if part is not None else ""
+        run.events.append(
+            Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING, path, of_part)
+        )
         if run.intercept_flags[site]:
             intercept = Intercept(address, site, inputs, ordinal, activation.loop_round)
             if run.intercept_flags[site] & BEFORE:
@@ -328,7 +332,9 @@ def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -
         # not depend on which part is quicker. `add_ordinals` merges the counts.
         expansion, number = execution.part
         ordinals = [count + number for count in expansion.base]
-    instance = GraphInstance(node.bodies[0], f"{execution.address}/", execution, ordinals)
+    part = part_of(execution.address) if execution.part is not None else ""
+    path = (*execution.activation.path, PathStep(None, node.id, 0, part))
+    instance = GraphInstance(node.bodies[0], f"{execution.address}/", execution, ordinals, path)
     deliver_input(instance, inputs)
     begin(run, instance)
 
@@ -472,7 +478,10 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     for name, fields in outcome.events:
         run.emit(name, node.id, address, fields)
     run.seq = seq = run.seq + 1  # as run.emit does, inlined
-    run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
+    path, part = execution.activation.path, part_of(address) if execution.part is not None else ""
+    run.events.append(
+        Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data, path, part)
+    )
 
 
 def _record_score(run: Run, execution: Execution, score: Any) -> None:

@@ -49,10 +49,10 @@ def begin_round(run: Run, activation: Activation) -> None:
     """Begins the next round of a scope: its units that wait for nothing are ready."""
     activation.next_round()
     if activation.parent is not None:
-        name, prefix = activation.name, activation.prefix
+        name, address, path = activation.name, activation.address, activation.path
         data = {"loop": name, "round": activation.round}
         run.seq = seq = run.seq + 1  # as run.emit does, inlined
-        run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, prefix[:-1], data))
+        run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, address, data, path))
     for index in activation.scope.roots:
         run.ready_queue.append((activation, index))
 

@@ -21,13 +21,14 @@ from roundel.kernel.breaker import breaker_of, history_of
 from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.dead_loop import LoopHistory
-from roundel.kernel.debugging import WaitingQueue, live_activations, loop_path, waiting_queues
+from roundel.kernel.debugging import WaitingQueue, live_activations, waiting_queues
 from roundel.kernel.loops import cap_of
 from roundel.kernel.novelty import novelty
 from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
 from roundel.kernel.token_surge import surge_figures
 from roundel.plan.graph import NodePlan
 from roundel.plan.proof import bounds
+from roundel.workflow.address import loop_path
 from roundel.workflow.limits import NO_TIME_LIMIT
 
 SHOWN_TEXT = 300

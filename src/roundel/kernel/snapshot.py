@@ -192,7 +192,7 @@ _FINDERS: dict[str, Any] = {
 
 TRUSTED_PACKAGES = ("roundel",)
 """Packages whose structs a snapshot may name."""
-VERSION = 5
+VERSION = 6
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
 TextSource = list[int] | str

@@ -44,8 +44,10 @@ from roundel.kernel.facts import (
     failure_data,
 )
 from roundel.kernel.queue import Arrival, Delivery, Key
+from roundel.plan.address import parse
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
+from roundel.workflow.address import Path, PathStep
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.limits import dollars
@@ -141,16 +143,21 @@ class GraphInstance:
         "memory",
         "ordinals",
         "outputs",
+        "path",
         "plan",
         "prefix",
         "queues",
         "stem",
     )
 
-    def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
+    def __init__(
+        self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int], path: Path = ()
+    ) -> None:
         count = len(plan.nodes)
         self.plan = plan
         self.prefix = prefix
+        self.path = path
+        """What is around its nodes."""
         self.input: tuple[Message, ...] = ()
         """What its start nodes got."""
         self.stem = prefix
@@ -223,6 +230,7 @@ class Activation:
     """
 
     __slots__ = (
+        "address",
         "base",
         "budgets",
         "exit_by",
@@ -236,6 +244,7 @@ class Activation:
         "memories",
         "name",
         "parent",
+        "path",
         "prefix",
         "record",
         "round",
@@ -286,6 +295,9 @@ class Activation:
         self.memories: dict[int, AgentMemory] = {}
         """What the agents of the loop remember, by node."""
         self.prefix = instance.prefix
+        self.path = instance.path
+        """What is around its nodes. One tuple for all events of a round."""
+        self.address = self.prefix[:-1]
         self.stem = ""
         if parent is not None and unit is not None and scope.entry is not None:
             # The rounds of the loops around this one cannot change while it runs, so their part of the
@@ -303,7 +315,9 @@ class Activation:
         if self.parent is not None:
             self.loop_round = self.round
             self.record.rounds += 1
-            self.prefix = f"{self.stem}{self.round}]/"
+            self.address = address = f"{self.stem}{self.round}]"
+            self.prefix = address + "/"
+            self.path = (*self.parent.path, PathStep(self.name, None, self.round))
 
     def record_output(self, node: int, message: Message) -> None:
         """Stores the last message of a node, for this loop and those around it."""
@@ -348,10 +362,6 @@ class Activation:
         """Its position in the order of the graph: (round, layer, place in the file), repeated
         inwards."""
         return (*self.base, self.round)
-
-    @property
-    def address(self) -> str:
-        return self.prefix[:-1]
 
     @property
     def outer(self) -> str:
@@ -900,12 +910,21 @@ class Run:
             self.deadline += gap
 
     def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
+        """Emits an event. The plan is asked what is around the address, and remembers it."""
         # Inlined for the most frequent events (lifecycle.launch, lifecycle._emit_completed,
         # loops.begin_round).
         self.seq = seq = self.seq + 1
-        self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data))
+        path, part = self.around(address)
+        self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data, path, part))
         if event == "warning" and len(self.guard_stats.warnings) < MAX_WARNINGS:
             self.guard_stats.warnings.setdefault(str(data.get("message", "")), address or "")
+
+    def around(self, address: str | None) -> tuple[Path, str]:
+        """The `path` and `part` of an event at an address."""
+        if not address:
+            return (), ""
+        place = parse(address, self.plan)
+        return place.path, place.part
 
     def pause_details(self) -> dict[str, str]:
         """Why the run is paused, and where, if a breakpoint or a step paused it."""

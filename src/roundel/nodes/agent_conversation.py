@@ -48,7 +48,7 @@ from roundel.kernel.facts import Outcome
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.compaction import Compacted, apply_compaction
 from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
-from roundel.plan.graph import address_label
+from roundel.workflow.address import address_label
 from roundel.workflow.fields import format_duration
 from roundel.workflow.functions import EXIT_LOOP
 from roundel.workflow.message import Message

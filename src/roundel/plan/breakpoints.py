@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from roundel.plan.graph import Plan, address_label
+from roundel.plan.graph import Plan
 from roundel.plan.loops import survey
+from roundel.workflow.address import address_label
 from roundel.workflow.breakpoints import Breakpoint, BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.diagnostics import Report, did_you_mean
 

@@ -13,7 +13,6 @@ use and cached in the plan.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
+from roundel.workflow.address import address_label
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.condition import ConditionTest, compile_condition
 from roundel.workflow.context import Context, ContextPolicy
@@ -56,7 +56,6 @@ facts mean something only together with the rules of that version.
     2   timers measure working time, as the limit `seconds` does; what passes before a run is paused that
         waits for people is no working time
 """
-_MEANINGFUL = re.compile(r"[/\[\]#%]")
 
 
 class EdgePlan(Struct, eq=False):
@@ -111,7 +110,7 @@ class NodePlan(Struct, eq=False):
     """A number that is unique in the whole workflow, including subgraphs."""
     id: str
     label: str
-    """The id in addresses: characters with a meaning there (`/ [ ] # %`) are written as %XX."""
+    """The id in addresses (workflow/address.py)."""
     node: Node
     kind: NodeType
     config: Any
@@ -241,6 +240,8 @@ class Plan(Struct, eq=False):
     """It was compiled from a file with errors (workflow/graph_reader.py): it can be drawn, never run."""
     warnings: tuple[Diagnostic, ...] = ()
     """The warnings about the workflow, if this process has loaded it for a run (nodes/loading.py)."""
+    places: dict[str, Any] = {}
+    """Cache: the places of addresses (plan/address.py)."""
     _encoded: str = ""
     """The cached encoding of the workflow that is stored with each run (hosts/stored_run.py)."""
 
@@ -475,12 +476,6 @@ def _nodes_in_loops(graph: GraphPlan) -> frozenset[int]:
 
 SEES_EARLIER = frozenset({"task", "previous", "state", "run"})
 """Variables of a prompt that show more than the newest message."""
-
-
-def address_label(name: str) -> str:
-    """A name in the form that addresses use: different names stay different, and none can look like a
-    path."""
-    return _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 
 def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:

@@ -27,6 +27,7 @@ from roundel.hosts.stored_run import follow_steps
 from roundel.journal.store import Store
 from roundel.kernel.events import Event, RoundStatus
 from roundel.kernel.novelty import MOST_EARLIER, novelty
+from roundel.workflow.address import innermost_round, rounds_around
 from roundel.workflow.limits import dollars, picodollars
 
 PAGE = 500
@@ -217,7 +218,7 @@ class RoundTally:
                 open_round.note_state(address, event.data)
 
     def _begin(self, event: Event, address: str, now: float) -> None:
-        stem = address[: address.rfind("[") + 1]
+        stem = innermost_round(address)[0]
         unfinished = [one for one in self._unfinished.get(stem, ()) if not one.is_done]
         for one in self._unfinished.get(stem, ()):
             one.has_successor = True
@@ -231,7 +232,7 @@ class RoundTally:
     def _leave(self, address: str) -> None:
         """Ends the rounds of a loop. A free loop is left at the address of its last round, a node that
         repeats by itself at its own."""
-        stems = [address[: address.rfind("[") + 1]] if address.endswith("]") else _addresses_inside(address)
+        stems = [innermost_round(address)[0]] if address.endswith("]") else _addresses_inside(address)
         for stem in stems:
             for one in self._unfinished.pop(stem if stem.endswith("[") else f"{stem}[", ()):
                 one.left = True
@@ -247,14 +248,8 @@ class RoundTally:
         return "completed" if self._over == "completed" else "stopped"
 
     def _rounds_around(self, address: str) -> Iterator[_OpenRound]:
-        """The rounds that contain an address, from the outermost on: each `]` ends the address of
-        one."""
-        end = address.find("]")
-        while end >= 0:
-            found = self._rounds.get(address[: end + 1])
-            if found is not None:
-                yield found
-            end = address.find("]", end + 1)
+        """The rounds that contain an address, from the outermost on."""
+        return filter(None, map(self._rounds.get, rounds_around(address)))
 
     def _note(self, open_round: _OpenRound, event: Event) -> None:
         """Adds the score and the output of a node."""

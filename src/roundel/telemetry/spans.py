@@ -60,6 +60,7 @@ from roundel.telemetry.conventions import (
     to_json,
     to_nanoseconds,
 )
+from roundel.workflow.address import innermost_round
 from roundel.workflow.limits import dollars, picodollars
 
 pending_span_ids: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)
@@ -266,7 +267,7 @@ def begin_unseen_node(segment: RunSegment, event: Event) -> OpenSpan:
 def _begin_node(segment: RunSegment, event: Event, start: int) -> OpenSpan:
     address, node = event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {RUN_ID: event.run_id, NODE: node, ADDRESS: address}
-    number = innermost_round(address)
+    number = innermost_round(address)[1]
     if number:
         attributes[ROUND] = number
     begun = segment.begin("node", node, address, f"node {node}", start, attributes)
@@ -301,12 +302,6 @@ def _add_skipped_event(segment: RunSegment, event: Event, now: int) -> None:
         REASON: event.data.get("reason", ""),
     }
     segment.nearest(event.address).span.add_event("roundel.skipped", attributes, now)
-
-
-def innermost_round(address: str) -> int:
-    """The round of the innermost loop around an address; 0 outside any loop."""
-    number = address.rpartition("[")[2].partition("]")[0]
-    return int(number) if "[" in address and number.isdigit() else 0
 
 
 CALLED_STATUSES = ("completed", "failed")

@@ -1,0 +1,178 @@
+"""Addresses: where in a run something happens. The only Python module that knows their separators.
+
+    address  := step* node                     Team#2/Writer[3].Each[4]/Say
+    round    := step* label part? number       Writer[3].Each[4]
+    call     := node number "/" label          Analyst[2]/order, the call `order` of tool round 2
+    step     := label part? "/"                inside of a node: a subgraph, or a vote
+              | label part? number repeat? (before a node "/", before another round ".")
+    node     := label part?
+    part     := "#" N ("." N)?                 a part of a dynamic edge, with the layer of a `tree`
+    number   := "[" N "]"                      a round
+    repeat   := "#" N                          the second or a later run of a body in that round
+    label    := an id, in which `/ [ ] # %` are written as %XX (`address_label`)
+
+A text is an id and a label for people. What it means is a `path`, the steps around a node, outermost first,
+since the text alone does not tell a round of a loop from a round of a node that repeats by itself.
+`plan/address.py` finds the path of a text that somebody typed. web/src/live/address.ts has the same format.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec import Struct
+
+
+class PathStep(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A step inwards: a round of a loop, or the inside of a node. Exactly one of `loop` and `node` is set."""
+
+    loop: str | None = None
+    """The entry of a loop of edges."""
+    node: str | None = None
+    """A node with a graph inside, which has rounds if it repeats it."""
+    round: int = 0
+    part: str = ""
+    """`2` or `2.1`, for a part of a dynamic edge."""
+    repeat: int = 0
+    """From 2: which run of a body in this round."""
+
+
+Path = tuple[PathStep, ...]
+
+
+class CallPlace(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call of the agent at a place, in one of its rounds of tools. Round 0 is beside them."""
+
+    round: int
+    label: str
+
+
+class Segment(NamedTuple):
+    """A label of an address with its numbers. Nothing is known of the plan."""
+
+    text: str
+    label: str
+    part: str
+    round: int | None
+    repeat: int
+
+
+class AddressError(ValueError):
+    """A text is not an address, or one of no place of a plan."""
+
+
+_MEANINGFUL = re.compile(r"[/\[\]#%]")
+_SEGMENT = re.compile(
+    r"(?P<text>(?P<label>[^/\[\]#]+)(?:#(?P<part>[0-9]+(?:\.[0-9]+)?))?"
+    r"(?:\[(?P<round>[0-9]+)\](?:#(?P<repeat>[0-9]+))?(?=[./]|$)|(?=/|$)))[./]?"
+)
+_ROUND = re.compile(r"\[[0-9]+\]")
+_ROUND_NUMBER = re.compile(r"\[\d*\]?")
+_PART = re.compile(r"#([0-9.]+)$")
+
+
+@lru_cache(maxsize=4096)
+def address_label(name: str) -> str:
+    """A name in the form that addresses use: different names stay different, and none can look like a
+    path."""
+    return _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+def text(path: Path, label: str = "", part: str = "", call: CallPlace | None = None) -> str:
+    """The address of the node with a label, or of a part or call of it; without a label, what the path ends
+    with: a round, or the node that is around."""
+    written = _written(path)
+    if not label:
+        return written
+    node = f"{label}#{part}" if part else label
+    if call is None or not call.round:
+        address = f"{written}/{node}" if written else node
+        return address if call is None else f"{address}/{call.label}"
+    # Rounds of tools are written like those of a loop: `Writer[3].Analyst[2]/order`.
+    joint = "." if path and path[-1].round else "/" if path else ""
+    around = f"{written}{joint}{node}[{call.round}]"
+    return f"{around}/{call.label}" if call.label else around
+
+
+def round_address(path: Path) -> str:
+    """The address of the round that a path ends with."""
+    return _written(path)
+
+
+def _written(path: Path) -> str:
+    found, joint = "", ""
+    for step in path:
+        part = f"#{step.part}" if step.part else ""
+        number = f"[{step.round}]" if step.round else ""
+        repeat = f"#{step.repeat}" if step.repeat else ""
+        joint = (joint if number else "/") if found else ""
+        found += f"{joint}{address_label(step.loop or step.node or '')}{part}{number}{repeat}"
+        joint = "." if number else "/"
+    return found
+
+
+def segments(address: str) -> list[Segment]:
+    """The parts of an address, from the outside inwards; AddressError if it is none."""
+    found, at = [], 0
+    while at < len(address):
+        match = _SEGMENT.match(address, at)
+        if match is None:
+            raise AddressError(f"'{address}' is not an address: {address[at:]!r} is no node or round")
+        number, repeat = match["round"], match["repeat"]
+        found.append(
+            Segment(
+                match["text"],
+                match["label"],
+                match["part"] or "",
+                None if number is None else int(number),
+                int(repeat or 0),
+            )
+        )
+        at = match.end()
+    return found
+
+
+def is_inside(address: str, around: str) -> bool:
+    """Whether an address is another one, or inside it: `Writer[3]/Critic` is in `Writer[3]`, in `Writer`, and
+    not in `Writer[30]` or `Write`."""
+    return address == around or (address.startswith(around) and address[len(around)] in "/.[#")
+
+
+def innermost_round(address: str) -> tuple[str, int]:
+    """The innermost round that an address is in: what the addresses of its loop begin with, and its number.
+    An address of a round is in that round."""
+    before, bracket, rest = address.rpartition("[")
+    return (before + bracket, int(rest.partition("]")[0])) if bracket else ("", 0)
+
+
+def round_in(stem: str, address: str) -> int:
+    """The round of a loop that an address is in, by what the addresses of the loop begin with; 0 if it is
+    outside of the loop."""
+    return int(address[len(stem) :].partition("]")[0]) if address.startswith(stem) else 0
+
+
+def rounds_around(address: str) -> list[str]:
+    """The addresses of the rounds that an address is in, or is, from the outermost on."""
+    return [address[: found.end()] for found in _ROUND.finditer(address)]
+
+
+def is_in_round(address: str) -> bool:
+    return "[" in address
+
+
+def loop_path(address: str) -> str:
+    """The address of a round without the numbers of rounds: the same for all rounds and entries of a loop."""
+    return _ROUND_NUMBER.sub("[", address)
+
+
+def without_rounds(address: str) -> str:
+    """An address as it is the same in every round."""
+    return _ROUND.sub("", address)
+
+
+def part_of(address: str) -> str:
+    """The part of a dynamic edge at the end of the address of a node."""
+    found = _PART.search(address)
+    return found[1] if found else ""
