@@ -96,9 +96,9 @@ format: $(READY)  ## rewrite the code in the project's format
 
 .PHONY: tables
 tables: $(READY)  ## write the tables of fields, and the HTTP API, into the manual
-	@$(BIN)/python tools/field_tables.py
-	@$(BIN)/python tools/api_docs.py
-	@$(BIN)/python tools/web_types.py
+	@$(BIN)/python -m tools.field_tables
+	@$(BIN)/python -m tools.api_docs
+	@$(BIN)/python -m tools.web_types
 
 .PHONY: page
 page: $(PAGE_READY)  ## build the web page, and serve it with two loops to watch

@@ -39,7 +39,7 @@ def test_sequential_agents_run_in_order() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(sequence, "tea", script={"Writer": "a text"}, on_event=events.append)
     assert (result.output, result.nodes) == ("A TEXT", {"Writer": 1, "shout": 1, "Words": 1, "Join": 1})
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran == ["Writer", "shout", "Words", "Words/Join"]
 
 
@@ -94,7 +94,7 @@ def test_the_same_name_at_two_places_is_two_nodes() -> None:
     team = SequentialAgent("Team", [part, SequentialAgent("Other", [part, Agent("A")]), Agent("A")])
     events: list[roundel.Event] = []
     result = roundel.run(team, "x", script={"A": ["a", "b", "c", "d"]}, on_event=events.append)
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran == ["Part", "Part/A", "Other", "Other/Part", "Other/Part/A", "Other/A", "A"]
     assert result.completed
     loop = LoopAgent("A", Agent("A"), LoopMode.count(2))
@@ -319,7 +319,7 @@ def test_parallelism_sets_max_parallel(arguments: Any) -> None:
     assert agent.strategy["max_parallel"] == 3
     events: list[roundel.Event] = []
     roundel.run(agent, "[1, 2, 3, 4]", on_event=events.append)
-    states = [event.data["status"] for event in events if event.node_id == "slow"]
+    states = [event.fields()["status"] for event in events if event.node_id == "slow"]
     assert states[:4] == ["running"] * 3 + ["completed"]
 
 

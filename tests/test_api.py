@@ -115,7 +115,7 @@ def test_closing_the_stream_stops_the_run() -> None:
     async def watch() -> None:
         stream = roundel.stream(graph, "go")
         async for event in stream:
-            if event.data.get("status") == "running":
+            if event.fields().get("status") == "running":
                 break
         await stream.aclose()
 
@@ -171,7 +171,7 @@ def test_a_processor_may_drop_a_message_and_then_nothing_is_triggered() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(graph, on_event=events.append)
     assert (result.status, result.output) == ("completed", "")
-    assert [event.data for event in events if event.event == "end_not_reached"] == [{"edges": ["A → B"]}]
+    assert [event.fields() for event in events if event.event == "end_not_reached"] == [{"edges": ["A → B"]}]
 
 
 def test_all_errors_are_reported_together() -> None:

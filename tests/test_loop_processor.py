@@ -89,14 +89,18 @@ def test_processor_decides_like_the_loop_node(settings: dict[str, Any]) -> None:
     events: list[roundel.Event] = []
     lines = [{"text": each["text"], "data": each} for each in ROUNDS]
     roundel.run(graph, script={"Writer": lines}, on_event=events.append)
-    gate = [event for event in events if event.node_id == "Gate" and event.data.get("status") == "completed"]
+    gate = [
+        event for event in events if event.node_id == "Gate" and event.fields().get("status") == "completed"
+    ]
     processor = LoopProcessor(**settings)
     fields = [*FIELDS, "score_error"]
     fields.remove("timestamp")
     decided: dict[str, Any] = {}
     for event, given in zip(gate, ROUNDS, strict=False):
         decided = processor.process(given)
-        assert {name: decided.get(name) for name in fields} == {name: event.data.get(name) for name in fields}
+        assert {name: decided.get(name) for name in fields} == {
+            name: event.fields().get(name) for name in fields
+        }
     assert decided["should_exit"]
 
 

@@ -1,12 +1,13 @@
 """Writes the tables of fields, and the entries of node types, into the manual.
 
-    python tools/field_tables.py           # rewrite the pages
-    python tools/field_tables.py --check   # change nothing; exit with 1 if a page is out of date
+    python -m tools.field_tables           # rewrite the pages
+    python -m tools.field_tables --check   # change nothing; exit with 1 if a page is out of date
 
 A page says where a table goes with a pair of comments, `<!-- fields: NAME -->` and `<!-- end -->`. NAME is an
-object of `roundel schema --fields`. `<!-- node: NAME -->` holds the entry of a node type: its text, ports,
-fields and example; `<!-- node types -->` the list of all. A node type without an entry gets one at the end of
-nodes.md. What stands between the comments is replaced; everything else on a page is written by hand.
+object of `roundel schema --fields`. `<!-- event: NAME -->` holds the fields of an event, and
+`<!-- node: NAME -->` the entry of a node type: its text, ports, fields and example;
+`<!-- node types -->` the list of all. A node type without an entry gets one at the end of nodes.md. What
+stands between the comments is replaced; everything else on a page is written by hand.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from typing import Any
 from roundel.nodes import TYPES
 from roundel.workflow.catalog import describe, localize
 from roundel.workflow.node_type import ERROR_PORT
+from tools import event_types
 
 DOCS = Path(__file__).parents[1] / "docs"
 NODES = "nodes.md"
 MARKER = re.compile(
-    r"<!-- (?P<what>fields|node|node types)(?:: (?P<name>\S+))? -->\n.*?<!-- end -->", re.DOTALL
+    r"<!-- (?P<what>fields|node|node types|event)(?:: (?P<name>\S+))? -->\n.*?<!-- end -->", re.DOTALL
 )
 MOST_CHOICES = 8
 """More of them, such as all node types, have a page of their own."""
@@ -93,6 +95,8 @@ class Manual:
         """What belongs between the comments of a marker; KeyError if there is nothing of that name."""
         if what == "node types":
             return self._node_types()
+        if what == "event":
+            return event_types.table(name)
         if what == "node":
             return self._node_type(self.data["node_types"][name], page)
         return self._table(self.data["objects"][name]["fields"], page)

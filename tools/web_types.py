@@ -1,5 +1,6 @@
 """Writes TypeScript: web/src/api/schema.ts, the types of everything that the HTTP API sends and takes, from
-docs/openapi.json, and web/src/api/statuses.ts from kernel/events.py.
+docs/openapi.json; web/src/api/events.ts, from the structs of events (kernel/payloads.py); and
+web/src/api/statuses.ts, from kernel/events.py.
 
 A test compares the files with what this program would write.
 """
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from roundel.kernel.events import OVER, NodeStatus, RoundStatus, RunStatus, ToolStatus
+from roundel.kernel.payloads import kinds_of
+from tools.event_types import NAMES, schemas
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "openapi.json"
@@ -19,6 +22,8 @@ TARGET = ROOT / "web" / "src" / "api" / "schema.ts"
 HEAD = "// Written by tools/web_types.py from docs/openapi.json. `make tables` writes it again.\n"
 STATUSES = ROOT / "web" / "src" / "api" / "statuses.ts"
 STATUSES_HEAD = "// Written by tools/web_types.py from kernel/events.py. `make tables` writes it again.\n"
+EVENTS = ROOT / "web" / "src" / "api" / "events.ts"
+EVENTS_HEAD = "// Written by tools/web_types.py from kernel/payloads.py. `make tables` writes it again.\n"
 SPARSE = ("RunOutput", "Problem")
 """Answers in which fields without a value are missing."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -49,6 +54,49 @@ def statuses() -> str:
         f"export function isOver(status: RunStatus): status is {_union(map(json.dumps, over))} {{\n"
         f"  return {test};\n}}\n"
     )
+
+
+def event_types() -> str:
+    """The types of events: their data, and `RunEvent`, a union on `event`. Where the data of an event has
+    several types, `status` or `trigger` says which it is."""
+    declared = [_declaration(name, schema, True) for name, schema in sorted(schemas().items())]
+    variants = [f"  | {_variant(name)}\n" for name in NAMES]
+    union = f"export type RunEvent =\n{''.join(variants)}".rstrip("\n")
+    return f"{EVENTS_HEAD}{''.join(declared)}{_ENVELOPE}{union};\n"
+
+
+def _variant(name: str) -> str:
+    data = _union(kind.__name__ for kind in kinds_of(name))
+    return f"(Envelope & {{ event: {json.dumps(name)}; data: {data} }})"
+
+
+_ENVELOPE = """
+/** A round of a loop, or the inside of a node. Numbers count from 1. */
+export interface PathStep {
+  /** The entry of a loop of edges. */
+  loop?: string;
+  /** A node with a graph inside. */
+  node?: string;
+  round?: number;
+  part?: string;
+  repeat?: number;
+}
+
+/** What every event has (docs/events.md). */
+export interface Envelope {
+  /** Missing for a transient event. */
+  seq?: number;
+  timestamp: string;
+  run_id: string;
+  node_id?: string;
+  address?: string;
+  /** What is around the node, outermost first. */
+  path?: PathStep[];
+  /** The number of a part of a dynamic edge: "2" or "2.1". */
+  part?: string;
+}
+
+"""
 
 
 def _sent(document: dict[str, Any]) -> set[str]:
@@ -139,6 +187,7 @@ def main() -> None:
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(types_of(json.loads(SOURCE.read_text())))
     STATUSES.write_text(statuses())
+    EVENTS.write_text(event_types())
 
 
 if __name__ == "__main__":

@@ -22,11 +22,13 @@ from roundel.hosts.control import Question
 from roundel.hosts.engine import Result
 from roundel.hosts.local_run import LocalRun
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import NodeRunning
 from roundel.llm.script import script_from
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
+from tests.events import payload
 
 REVIEW = {
     "id": "review",
@@ -100,7 +102,7 @@ def until(events: list[Event], address: str, status: str) -> list[Event]:
     at = next(
         number
         for number, event in enumerate(events)
-        if event.address == address and event.data.get("status") == status
+        if event.address == address and event.fields().get("status") == status
     )
     return events[: at + 1]
 
@@ -203,10 +205,20 @@ def test_display_tells_handled_failures_from_others_and_forgets_what_was_cancell
 def test_retried_nodes_are_not_counted_again() -> None:
     plan = plan_of(REVIEW)
     events = events_of(plan, {"Writer": {"error": "the line is dead"}})
-    running = next(event for event in events if event.data.get("status") == "running")
+    running = next(event for event in events if event.fields().get("status") == "running")
     retried = [
-        Event(90, "run_state_change", running.timestamp, "r", None, None, {"status": "running"}),
-        Event(91, running.event, running.timestamp, "r", "Writer", running.address, {**RETRIED}),
+        Event(
+            90,
+            "run_state_change",
+            running.timestamp,
+            "r",
+            None,
+            None,
+            payload("run_state_change", status="running"),
+        ),
+        Event(
+            91, running.event, running.timestamp, "r", "Writer", running.address, NodeRunning(retried=True)
+        ),
     ]
     progress = Progress(plan)
     for event in (*events, *retried):

@@ -43,7 +43,7 @@ def test_vector_with_delays(path: Path, seed: int) -> None:
 
     def note(event: roundel.Event) -> None:
         events.append(
-            {"event": event.event, "node_id": event.node_id, "address": event.address, "data": event.data}
+            {"event": event.event, "node_id": event.node_id, "address": event.address, "data": event.fields()}
         )
 
     script = delayed(vector.get("script", {}), seed)

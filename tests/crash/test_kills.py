@@ -87,7 +87,7 @@ class Story:
 
 
 def plain(event: Event) -> tuple[Any, ...]:
-    data = {name: value for name, value in event.data.items() if name != "deadline"}
+    data = {name: value for name, value in event.fields().items() if name != "deadline"}
     return event.event, event.node_id, event.address, data
 
 
@@ -97,7 +97,8 @@ def without_waits(trace: list[Event]) -> list[Event]:
     return [
         event
         for event in trace
-        if event.event != "run_state_change" or not any(wait.items() <= event.data.items() for wait in waits)
+        if event.event != "run_state_change"
+        or not any(wait.items() <= event.fields().items() for wait in waits)
     ]
 
 
@@ -124,7 +125,7 @@ def compare(story: Story, other: Story, *, in_order: bool) -> None:
     assert [event.seq for event in trace] == list(range(1, len(trace) + 1))
     check_shown(story, trace)
     if story.case["interrupted"]:
-        changes = [event.data["status"] for event in trace if event.event == "run_state_change"]
+        changes = [event.fields()["status"] for event in trace if event.event == "run_state_change"]
         assert changes == ["paused", "running"] * len(story.lines("killed"))
         trace = [event for event in trace if event.event != "run_state_change"]
     trace, expected = without_waits(trace), without_waits(expected)
@@ -230,9 +231,9 @@ def unbroken_failing(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """The story of failures: two of them fail the run, which is retried."""
     story = Story(tmp_path_factory.mktemp("failing") / "unbroken", 1, [], story="failing")
     run_cases([story.case])
-    finished = [event.data["status"] for event in story.trace if event.event == "run_finished"]
+    finished = [event.fields()["status"] for event in story.trace if event.event == "run_finished"]
     assert finished == ["failed", "failed", "completed"]
-    assert sum(event.data.get("handled", False) for event in story.trace) == 3
+    assert sum(event.fields().get("handled", False) for event in story.trace) == 3
     assert sum(event.event == "human_input_timeout" for event in story.trace) == 1
     # The calls that failed are the only ones that were made twice.
     twice = [call for call, count in Counter(story.lines("calls")).items() if count > 1]
@@ -267,10 +268,14 @@ def unbroken_debugged(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """The story of somebody who debugs a run."""
     story = Story(tmp_path_factory.mktemp("debugged") / "unbroken", 1, [], story="debugged")
     run_cases([story.case])
-    changes = Counter(event.data.get("reason") for event in story.trace if event.event == "run_state_change")
+    changes = Counter(
+        event.fields().get("reason") for event in story.trace if event.event == "run_state_change"
+    )
     assert set(changes) == {"paused", "step", "breakpoint", "resumed"}
     assert changes["step"] > 10
-    edits = [(event.address, event.data["text"]) for event in story.trace if event.event == "message_edited"]
+    edits = [
+        (event.address, event.fields()["text"]) for event in story.trace if event.event == "message_edited"
+    ]
     assert edits == [("Writer[1]/Stamp", "a draft, edited"), ("Writer[2]/Stamp", "another draft, edited")]
     return story
 

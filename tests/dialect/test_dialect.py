@@ -28,8 +28,8 @@ def run(name: str, script: dict[str, Any]) -> tuple[roundel.Result, dict[str, li
     given: dict[str, list[str]] = {}
 
     def note(event: roundel.Event) -> None:
-        if event.data.get("status") == "completed":
-            given.setdefault(str(event.address), []).append(event.data.get("output", ""))
+        if event.fields().get("status") == "completed":
+            given.setdefault(str(event.address), []).append(event.fields().get("output", ""))
 
     result = roundel.run(HERE / f"{name}.yaml", "go", script=script, on_event=note)
     return result, given

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from roundel.kernel.events import TRANSIENT
 from tests.docs.manual import ROOT
+from tools.event_types import NAMES
 
 SOURCE = ROOT / "src" / "roundel"
 _CODE = re.compile(r"[a-z]+(-[a-z]+)*")
@@ -54,45 +54,8 @@ def _unreadable_files() -> Iterator[tuple[str, str]]:
 
 
 def event_names() -> set[str]:
-    """The events of the kernel, of nodes and of memory, and the line that the command line adds."""
-    emitted = {
-        _text(argument)
-        for name, call in calls()
-        if name in ("emit", "Event", "publish_transient", "tell")
-        for argument in call.args
-        if re.fullmatch(r"[a-z]+(_[a-z]+)+", _text(argument))
-    }
-    return emitted | set(_events_of_nodes()) | set(TRANSIENT) | {"run_summary"}
-
-
-def _events_of_nodes() -> Iterator[str]:
-    """The names in `Outcome.events` and `Move.events`: pairs of a name and its data, in a tuple of them."""
-    for path in sorted((SOURCE / "nodes").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Tuple):
-                yield from filter(None, map(_event_in, node.elts))
-            elif isinstance(node, ast.FunctionDef) and ast.unparse(node.returns or node) == "Shown":
-                yield from _shown_by(node)
-
-
-def _shown_by(function: ast.FunctionDef) -> Iterator[str]:
-    """The names in what a function of a dialogue gives to be shown: a name, its data, what it is about."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            yield _text(node.value.elts[0])
-
-
-def _event_in(node: ast.expr) -> str:
-    """The name in a pair of a name and data; empty if it is none."""
-    if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
-        return ""
-    name, data = node.elts
-    fields = isinstance(data, ast.Dict) or (isinstance(data, ast.Call) and _called(data) == "fields")
-    return _text(name) if fields else ""
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    """The events, and the line that the command line adds."""
+    return {*NAMES, "run_summary"}
 
 
 def _text(node: ast.expr) -> str:

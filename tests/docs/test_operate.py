@@ -17,6 +17,7 @@ from roundel.server.context import ServerContext, ServerSettings
 from roundel.server.measured import watch_server
 from roundel.telemetry import Metrics
 from tests.docs.manual import DOCS
+from tests.events import payload
 
 NAME = re.compile(r"\broundel_[a-z_]+")
 
@@ -35,7 +36,7 @@ def exported(folder: Path) -> set[str]:
         ("run_state_change", {"status": "suspended_locked"}),
     )
     for number, (name, data) in enumerate(events, 1):
-        metrics.observe(Event(number, name, now, "5b1c8e0f2a7d", "A", "A", data))
+        metrics.observe(Event(number, name, now, "5b1c8e0f2a7d", "A", "A", payload(name, **data)))
     families = text_string_to_metric_families(metrics.exposition().decode())
     counted = {f"{family.name}_total" for family in families if family.type == "counter"}
     families = text_string_to_metric_families(metrics.exposition().decode())

@@ -96,7 +96,7 @@ def test_deadline_passes_while_other_calls_are_in_flight() -> None:
     def watch(event: roundel.Event) -> None:
         if event.event == "human_input_timeout":
             released.set()
-        if event.data.get("status") == "completed":
+        if event.fields().get("status") == "completed":
             order.append(event.address or "")
 
     assert roundel.run(graph, "go", on_event=watch).status == "completed"
@@ -279,7 +279,7 @@ def test_time_is_up_during_the_last_call_and_its_result_is_kept(stored: bool, tm
             run_id = await runs.start(graph, "go", stored=stored, attach=attach)
             result = await runs.result(run_id)
             assert (result.status, result.summary["lock"]["what"]) == ("suspended_locked", "timeout")
-            assert (tripped[0].address, tripped[0].data["limit"]) == ("Slow", SOON)
+            assert (tripped[0].address, tripped[0].fields()["limit"]) == ("Slow", SOON)
             if stored:
                 assert any(isinstance(fact, TimeUp) for fact in await store.facts(run_id))
                 await runs.unlock(run_id, "it was slow", checks=CHECKS, execute=attach)
@@ -397,5 +397,5 @@ def ended(host: Timed) -> dict[str, str]:
     for event in host.shown:
         if event.event in ("human_input_received", "human_input_timeout"):
             assert event.address not in ends
-            ends[event.address] = event.data.get("text") or event.data["action"]
+            ends[event.address] = event.fields().get("text") or event.fields()["action"]
     return ends

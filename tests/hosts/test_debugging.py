@@ -75,7 +75,7 @@ async def stopped(runs: Runs, run_id: str) -> tuple[str, str, str]:
 
 
 def pauses(events: list[roundel.Event]) -> list[dict[str, Any]]:
-    changes = [event.data for event in events if event.event == "run_state_change"]
+    changes = [event.fields() for event in events if event.event == "run_state_change"]
     return [data for data in changes if data["status"] == "paused"]
 
 
@@ -813,7 +813,7 @@ def test_a_request_that_follows_the_pause_at_once_is_applied(kind: str, place: s
             assert [state.text for state in await runs.breakpoints(run_id)] == ["B", "D"]
         else:
             edits = [event for event in await runs.events(run_id) if event.event == "message_edited"]
-            assert [(event.address, event.data["text"]) for event in edits] == [("C", "edited")]
+            assert [(event.address, event.fields()["text"]) for event in edits] == [("C", "edited")]
 
     run_story(place, story)
 
@@ -828,8 +828,11 @@ def test_a_condition_that_cannot_be_evaluated_counts_as_false_and_is_reported_on
         assert await stopped(runs, run_id) == ("breakpoint", "W[3]/W", broken)
         warnings = [event for event in await runs.events(run_id) if event.event == "warning"]
         assert [(event.node_id, event.address) for event in warnings] == [("W", "W[1]/W")]
-        assert "the condition of a breakpoint counts as false where it fails: " in warnings[0].data["message"]
-        assert "current_round" in warnings[0].data["message"]
+        assert (
+            "the condition of a breakpoint counts as false where it fails: "
+            in warnings[0].fields()["message"]
+        )
+        assert "current_round" in warnings[0].fields()["message"]
         [state] = await runs.breakpoints(run_id)
         assert (state.hits, "current_round" in state.problem) == (1, True)
         assert (await runs.resume(run_id)).status == "paused"

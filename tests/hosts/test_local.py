@@ -209,7 +209,7 @@ def test_cancelled_run_cancels_its_nodes_and_reports_stopped() -> None:
     assert sorted(stopped) == ["A", "B"]
     assert host.result().status == "stopped"
     assert events[-1].event == "run_finished"
-    assert events[-1].data["status"] == "stopped"
+    assert events[-1].fields()["status"] == "stopped"
 
 
 def test_an_endless_loop_of_quick_nodes_can_be_cancelled() -> None:
@@ -238,8 +238,8 @@ def test_run_without_an_ask_callback_waits() -> None:
     result = run_host(host_for(human_graph(), on_event=events.append))
     assert result.status == "waiting"
     assert [event.event for event in events[-2:]] == ["human_input_required", "run_state_change"]
-    assert events[-2].data["prompt"] == "Which colour?"
-    assert events[-1].data == {"status": "waiting", "reason": "for Ask"}
+    assert events[-2].fields()["prompt"] == "Which colour?"
+    assert events[-1].fields() == {"status": "waiting", "reason": "for Ask"}
 
 
 def test_ask_callback_answers_a_human_node() -> None:
@@ -250,7 +250,7 @@ def test_ask_callback_answers_a_human_node() -> None:
     events: list[roundel.Event] = []
     result = run_host(host_for(human_graph(), ask=ask, on_event=events.append))
     assert (result.status, result.output) == ("completed", "blue")
-    states = [event.data["status"] for event in events if event.event == "run_state_change"]
+    states = [event.fields()["status"] for event in events if event.event == "run_state_change"]
     assert states == ["waiting", "running"]
 
 

@@ -63,7 +63,7 @@ def test_middleware_runs_in_order_before_and_after_a_node() -> None:
     result = roundel.run(chain("A"), script=SCRIPT, middleware=[first, second], on_event=events.append)
     assert result.output == "a12"
     assert first.seen == second.seen == ["before A", "after A"]
-    assert events[-2].data == {"status": "completed", "output": "a12"}
+    assert events[-2].fields() == {"status": "completed", "output": "a12"}
 
 
 def test_middleware_may_return_any_number_of_messages() -> None:
@@ -147,8 +147,8 @@ def test_middleware_context_has_address_round_key_and_inputs() -> None:
     assert (second.address, second.ordinal, second.round) == ("A[2]/A", 1, 2)
     assert second.key == f"{result.run_id}:A[2]/A:before"
     assert [message.text for message in second.inputs] == ["x"]
-    looked = [event for event in events if event.event == "looked"]
-    assert [event.address for event in looked] == [event.data["at"] for event in looked]
+    looked = [event for event in events if event.event == "custom"]
+    assert [event.address for event in looked] == [event.fields()["data"]["at"] for event in looked]
     assert len(looked) == len(visits)
 
 
@@ -232,7 +232,9 @@ def test_a_resumed_run_uses_the_middleware_given_on_resume(tmp_path: Path) -> No
         async with roundel.Runs(store) as runs:
             assert await runs.replay(waiting.run_id) is None
             events = await runs.events(waiting.run_id)
-        return [event.data["output"] for event in events if event.data.get("status") == "completed"][:3]
+        return [event.fields()["output"] for event in events if event.fields().get("status") == "completed"][
+            :3
+        ]
 
     assert asyncio.run(texts()) == ["a1", "yes2", "b2"]
 
@@ -339,7 +341,7 @@ def test_events_emitted_before_a_veto_are_published(tmp_path: Path, kept: bool) 
     assert [event.event for event in events] == [
         "run_started",
         "node_state_change",
-        "warning",
+        "custom",
         "node_state_change",
         "run_finished",
     ]

@@ -28,7 +28,7 @@ def reports(workflow: Any, script: Any = None, **given: Any) -> list[tuple[str, 
     story = run_conversation(workflow, script, **given)
     assert story.result.status == "completed", story.result.error
     assert {event.seq for event in story.named("progress")} <= {0}
-    return [(str(event.address), event.data) for event in story.named("progress")]
+    return [(str(event.address), event.fields()) for event in story.named("progress")]
 
 
 def count(text: str) -> str:
@@ -52,7 +52,7 @@ def test_function_of_a_node_reports_its_progress(function: Callable[..., Any]) -
 
 def test_report_comes_between_the_start_and_the_end_of_its_node() -> None:
     story = run_conversation(node(count), None)
-    names = [event.data.get("status") or event.event for event in story.events]
+    names = [event.fields().get("status") or event.event for event in story.events]
     assert names[1:6] == ["running", "progress", "progress", "progress", "completed"]
     assert [event.node_id for event in story.named("progress")] == ["Work"] * 3
 
@@ -135,7 +135,7 @@ def test_run_inside_of_a_function_reports_to_itself() -> None:
         return text
 
     assert [data["text"] for _, data in reports(node(outer))] == ["before", "after"]
-    assert [event.data for event in inner if event.event == "progress"] == STEPS
+    assert [event.fields() for event in inner if event.event == "progress"] == STEPS
 
 
 def test_report_after_the_end_of_the_call_is_dropped() -> None:

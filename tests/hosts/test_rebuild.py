@@ -167,7 +167,7 @@ def test_a_loop_that_catches_failures_continues_from_the_rebuilt_run(tmp_path: P
         assert result.nodes == {"Each": 1, "Pure": 3, "Fragile": 2, "Inner": 2}
         run_id, _, _ = await newest(store)
         (last,) = [event for event in await read_events(store, run_id) if event.event == "run_finished"]
-        assert last.data["nodes"] == result.nodes
+        assert last.fields()["nodes"] == result.nodes
 
     on_answer(tmp_path, story)
 
@@ -233,7 +233,7 @@ def test_without_a_journal_the_run_fails(error: BaseException) -> None:
     assert result.error is not None
     assert type(error).__name__ in result.error
     assert [event.event for event in shown].count("run_finished") == 1
-    assert shown[-1].data["status"] == "failed"
+    assert shown[-1].fields()["status"] == "failed"
     assert numbers(shown) == list(range(1, len(shown) + 1))
 
 
@@ -271,7 +271,7 @@ def test_without_a_journal_a_keyboard_interrupt_is_raised_and_the_run_has_failed
     events: list[roundel.Event] = []
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(roundel.run_async(Work().graph, "tea", on_event=events.append))
-    assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "failed")
+    assert (events[-1].event, events[-1].fields()["status"]) == ("run_finished", "failed")
 
 
 def asking() -> roundel.Graph:

@@ -163,7 +163,9 @@ def test_of_two_edits_at_the_same_moment_one_is_refused(file: str) -> None:
             refused = [outcome for outcome in outcomes if isinstance(outcome, StoreError)]
             assert len(refused) == 1
             texts = [
-                event.data["text"] for event in await one.events(run_id) if event.event == "message_edited"
+                event.fields()["text"]
+                for event in await one.events(run_id)
+                if event.event == "message_edited"
             ]
             assert texts == (["by two"] if refused[0] is outcomes[0] else ["by one"])
 

@@ -38,9 +38,10 @@ from roundel.journal.store import (
     Store,
     StoreError,
 )
-from roundel.kernel.events import Event, RunStatus
+from roundel.kernel.events import RunStatus
 from roundel.kernel.facts import Fact
 from roundel.memory.store import Item, Shelf
+from tests.events import event_of
 from tests.journal.stores import STARTED, chunk, new, waits
 
 Open = Callable[[], Store]
@@ -937,7 +938,7 @@ def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:
         await store.append(claim, 3, chunk(), "completed", {"output": "x"})
         await store.release(claim)
         assert await reader.kept("run") is None
-        events = [Event(seq, "run_started", f"2026-01-0{seq}", "run", data={"seq": seq}) for seq in (1, 3)]
+        events = [event_of("run_started", seq, timestamp=f"2026-01-0{seq}") for seq in (1, 3)]
         await store.prune("run", events, "first,last")
         assert await reader.kept("run") == events
         row = await reader.row("run")

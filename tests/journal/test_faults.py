@@ -66,7 +66,7 @@ class Loop:
         events = await read_events(store, row.id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         assert all(events[event.seq - 1] == event for event in self.shown)
-        assert events[-1].data["nodes"]["Say"] == len(set(self.said)) >= len(self.said) - repeated
+        assert events[-1].fields()["nodes"]["Say"] == len(set(self.said)) >= len(self.said) - repeated
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 from hypothesis import strategies as st
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 """No lone surrogates: JSON has none."""
@@ -33,6 +33,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         return JSON
     if kind in SCALARS:
         return SCALARS[kind]
+    if kind is UnsetType:
+        return st.just(UNSET)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         return st.sampled_from(arguments)

@@ -65,7 +65,7 @@ class Spender(Simulator):
     @property
     def locks(self) -> list[Dict]:
         names = ("limit_reached", "breaker_tripped")
-        return [{"event": event.event, **event.data} for event in self.events if event.event in names]
+        return [{"event": event.event, **event.fields()} for event in self.events if event.event in names]
 
     def unlock(self, **given: Any) -> Spender:
         """Unlocks it as another process would: from its snapshot, or from its facts."""

@@ -87,7 +87,7 @@ def test_breaker_does_not_trip_while_messages_are_new(name: str, agents: int) ->
 def test_breaker_trips_within_two_rounds_of_the_first_repetition(name: str, agents: int) -> None:
     texts = DEAD[name]
     run = run_script(*series([*texts, *texts] if agents > 1 else texts, agents))
-    assert [event.data["trigger"] for event in tripped(run)] == ["dead_loop"]
+    assert [event.fields()["trigger"] for event in tripped(run)] == ["dead_loop"]
     assert run.state.status == "suspended_locked"
     assert count_agent_calls(run) <= 6 * agents
 
@@ -98,9 +98,9 @@ def test_variations_lock_only_loops_that_nothing_else_ends(name: str) -> None:
     proved = run_script(agent_ring(18), {"A0": texts})
     assert proved.state.status == "completed"
     [warning] = [event for event in proved.events if event.event == "warning"]
-    assert (warning.data["code"], warning.node_id) == ("stale", "A0")
+    assert (warning.fields()["code"], warning.node_id) == ("stale", "A0")
     capped = run_script(capped_ring(), {"A0": texts})
-    assert (capped.state.status, [event.data["trigger"] for event in tripped(capped)]) == (
+    assert (capped.state.status, [event.fields()["trigger"] for event in tripped(capped)]) == (
         "suspended_locked",
         ["dead_loop"],
     )
@@ -113,7 +113,7 @@ def test_dead_loop_event_holds_the_evidence() -> None:
     one, other = " ".join(TEA), " ".join(STORY)
     run = run_script(agent_ring(30, 2), {"A0": [one], "A1": [other]})
     [event] = tripped(run)
-    data = event.data
+    data = event.fields()
     assert (event.node_id, event.address, data["address"]) == ("A0", "A0[3]", "A0[3]")
     assert data["state"] == "SUSPENDED_LOCKED"
     assert data["novelty"] == [0, 0, 0, 0]
@@ -126,7 +126,7 @@ def test_dead_loop_event_holds_the_evidence() -> None:
     assert lock is not None
     assert (lock.what, lock.address) == ("dead_loop", "A0[3]")
     assert lock.evidence["messages"] == data["messages"]
-    assert run.events[-1].data["status"] == "suspended_locked"
+    assert run.events[-1].fields()["status"] == "suspended_locked"
 
 
 def test_evidence_names_the_repeated_message_and_the_difference() -> None:
@@ -135,7 +135,7 @@ def test_evidence_names_the_repeated_message_and_the_difference() -> None:
     assert event.address == "A0[4]"
     shown = [
         (reply_text["address"], reply_text["repeats"], reply_text["changed"])
-        for reply_text in event.data["messages"]
+        for reply_text in event.fields()["messages"]
     ]
     assert shown == [
         ("A0[2]/A0", "A0[1]/A0", [["1", "2"]]),
@@ -171,8 +171,8 @@ def test_a_bounded_loop_that_hardly_changes_gets_one_warning() -> None:
     run = run_script(workflow, {"A0": NAMED})
     assert run.state.status == "completed"
     [warning] = [event for event in run.events if event.event == "warning"]
-    assert (warning.address, warning.data["code"]) == ("A0[5]", "stale")
-    assert warning.data["message"] == (
+    assert (warning.address, warning.fields()["code"]) == ("A0[5]", "stale")
+    assert warning.fields()["message"] == (
         f"For 3 rounds, 'A0' has changed only a word or a number here and there: "
         f"'{NAMES[2]}' became '{NAMES[3]}'; '{NAMES[3]}' became '{NAMES[4]}'"
     )
@@ -320,7 +320,7 @@ def test_dead_loop_detection_does_not_depend_on_completion_order(quick: int) -> 
     run = Simulator(plan, script, lambda count: quick % count).start("go").finish()
     [event] = tripped(run)
     assert event.address == "In[5]"
-    assert [reply_text["node"] for reply_text in event.data["messages"]] == ["A", "B", "A", "B"]
+    assert [reply_text["node"] for reply_text in event.fields()["messages"]] == ["A", "B", "A", "B"]
 
 
 def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
@@ -391,7 +391,7 @@ def test_silent_rounds_do_not_affect_dead_loop_detection() -> None:
     graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
     run = Simulator(plan_of({"breaker": True, "graph": graph}), {"A": [SAME]}).start("go").finish()
     [event] = tripped(run)
-    assert event.data["stale_rounds"] == 3
+    assert event.fields()["stale_rounds"] == 3
     passed_on = [seen.address for seen in run.executions if seen.node == "Again"]
     assert passed_on == ["Loop[2]/Again", "Loop[4]/Again", "Loop[6]/Again"]
 
@@ -410,9 +410,9 @@ def spending(workflow: Dict, sizes: list[int]) -> Spender:
 def test_token_surge_trips_the_breaker() -> None:
     run = spending(ring(5), [10, 10, 9000])
     [event] = [event for event in run.events if event.event == "breaker_tripped"]
-    assert event.data["trigger"] == "token_surge"
-    assert event.data["tokens"] > 3 * event.data["estimate"]
-    assert event.data["factor"] == 3
+    assert event.fields()["trigger"] == "token_surge"
+    assert event.fields()["tokens"] > 3 * event.fields()["estimate"]
+    assert event.fields()["factor"] == 3
     assert spending(ring(5), [3000]).state.status == "completed"  # large from the start
 
 
@@ -438,9 +438,9 @@ def test_breaker_trips_on_working_time() -> None:
         Spender(plan_of({"breaker": {"seconds": 2, "dead_loop": False}, **ring(20)}), {}).start("go").finish()
     )
     [event] = tripped(run)
-    assert event.data["trigger"] == "timeout"
-    assert event.data["limit"] == 2
-    assert 2 < event.data["seconds"] < 3
+    assert event.fields()["trigger"] == "timeout"
+    assert event.fields()["limit"] == 2
+    assert 2 < event.fields()["seconds"] < 3
     free = plan_of({"breaker": {"seconds": 2, "dead_loop": False, "timeout": False}, **ring(20)})
     assert Spender(free, {}, constant(1)).start("go").finish().state.status == "completed"
 
@@ -506,7 +506,7 @@ def test_higher_threshold_counts_fewer_messages_as_new() -> None:
     assert not tripped(run_script(workflow, script))
     workflow["graph"]["breaker"] = {"threshold": 0.5, "patience": {"one_place": 3}}
     run = run_script(workflow, script)
-    assert [event.data["code"] for event in run.events if event.event == "warning"] == ["stale"]
+    assert [event.fields()["code"] for event in run.events if event.event == "warning"] == ["stale"]
 
 
 def test_idle_time_does_not_count() -> None:

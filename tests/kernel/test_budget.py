@@ -219,8 +219,8 @@ def test_scripted_call_without_a_known_price_is_a_warning_once_per_model() -> No
     run = spend_unpriced(ring(3, limits={"cost_usd": 1}), "A", "B", scripted=True)
     assert (run.state.status, run.locks) == ("completed", [])
     warnings = [event for event in run.events if event.event == "warning"]
-    assert [event.data["model"] for event in warnings] == ["house:A", "house:B"]
-    assert "no price is known for house:A" in warnings[0].data["message"]
+    assert [event.fields()["model"] for event in warnings] == ["house:A", "house:B"]
+    assert "no price is known for house:A" in warnings[0].fields()["message"]
     assert not [e for e in spend_unpriced(ring(3), "A", scripted=True).events if e.event == "warning"]
 
 

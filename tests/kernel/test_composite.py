@@ -60,7 +60,7 @@ def test_kernel_agrees_with_the_reference_on_failures_inside_nodes(block: int) -
         if status == "completed":
             assert run.trace() == sorted(executions, key=lambda execution: execution.address), seed
             assert (summary["output"], summary["nodes"]) == (output, nodes), seed
-            handled += any(event.data.get("handled") for event in run.events)
+            handled += any(event.fields().get("handled") for event in run.events)
         ends.append(status)
     assert ends.count("completed") > 200
     assert handled > 50
@@ -102,7 +102,7 @@ def test_event_numbers_increase_and_addresses_are_unique(seed: int, order: int, 
     workflow, text, script, _ = case(seed, handled=handled)
     run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(order)).start(text).finish()
     assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
-    running = [event.address for event in run.events if event.data.get("status") == "running"]
+    running = [event.address for event in run.events if event.fields().get("status") == "running"]
     assert len(running) == len(set(running))
     rounds = [event.address for event in run.events if event.event == "loop_round"]
     assert len(rounds) == len(set(rounds))
@@ -182,8 +182,8 @@ def test_break_cancels_later_rounds_and_finishes_earlier_ones() -> None:
     finish(run, "Each[2]/W")
     finish(run, "Each[2]/Stop")
     assert in_flight(run) == ["Each[1]/W"]
-    called_off = [event for event in run.events if event.data.get("status") == "skipped"]
-    assert [(event.address, event.data["reason"]) for event in called_off] == [
+    called_off = [event for event in run.events if event.fields().get("status") == "skipped"]
+    assert [(event.address, event.fields()["reason"]) for event in called_off] == [
         ("Each[3]/W", "the round was ended")
     ]
     finish(run, "Each[1]/W")
@@ -227,4 +227,7 @@ def test_a_predicate_that_fails_fails_the_loop_agent_and_the_run() -> None:
     run = Simulator(plan_of({"graph": graph}, {"broken": broken}), {}).start("go").finish()
     assert run.state.status == "failed"
     assert "no more" in str(run.state.error)
-    assert [event.node_id for event in run.events if event.data.get("status") == "failed"] == ["Loop", None]
+    assert [event.node_id for event in run.events if event.fields().get("status") == "failed"] == [
+        "Loop",
+        None,
+    ]

@@ -51,8 +51,8 @@ def outputs(workflow: Any, node: str, script: dict[str, Any], text: str = "tea")
     said: list[Any] = []
 
     def note(event: Any) -> None:
-        if event.node_id == node and event.data.get("status") == "completed":
-            said.append(event.data["output"])
+        if event.node_id == node and event.fields().get("status") == "completed":
+            said.append(event.fields()["output"])
 
     result = roundel.run(workflow, text, script=script, on_event=note)
     assert result.status == "completed", result.error
@@ -277,7 +277,7 @@ def test_an_agent_without_an_answer_says_so_in_its_data() -> None:
 
     def note(event: Any) -> None:
         if event.event == "warning":
-            warnings.append(event.data["message"])
+            warnings.append(event.fields()["message"])
 
     result = roundel.run(roundel.Agent("A"), "tea", script={"A": [""]}, on_event=note)
     assert (result.output, result.data, result.usage["model_calls"]) == ("", {"answered": False}, 2)
@@ -291,7 +291,11 @@ def test_no_model_gets_an_empty_answer_as_its_own() -> None:
     workflow["graph"]["nodes"][0]["config"]["prompt"] = prompt
     events: list[Any] = []
     roundel.run(workflow, "tea", script=script, on_event=events.append)
-    said = [e.data["output"] for e in events if e.node_id == "Writer" and e.data.get("status") == "completed"]
+    said = [
+        e.fields()["output"]
+        for e in events
+        if e.node_id == "Writer" and e.fields().get("status") == "completed"
+    ]
     assert said == ["one", "", "three"]
 
 
@@ -319,7 +323,9 @@ def test_a_run_remembers_across_a_restart(tmp_path: Path) -> None:
             await runs.resume(run_id)
             events = await runs.events(run_id)
         return [
-            e.data["output"] for e in events if e.node_id == "Writer" and e.data.get("status") == "completed"
+            e.fields()["output"]
+            for e in events
+            if e.node_id == "Writer" and e.fields().get("status") == "completed"
         ]
 
     assert [json.loads(one) for one in asyncio.run(story())] == whole

@@ -72,7 +72,7 @@ class Asked:
         return self.commands
 
     def named(self, event: str) -> list[dict[str, Any]]:
-        return [found.data for found in self.events if found.event == event]
+        return [found.fields() for found in self.events if found.event == event]
 
     def refuses(self, fact: Fact) -> str:
         """Why it is illegal; it has changed nothing."""
@@ -364,7 +364,7 @@ def test_the_end_depends_on_when_people_answer_and_on_nothing_else(replies: int,
 def said(run: Simulator) -> dict[tuple[str | None, str], Any]:
     shown = ("human_input_received", "human_input_timeout", "node_state_change")
     return {
-        (event.address, event.event): {**event.data, "deadline": ""}
+        (event.address, event.event): {**event.fields(), "deadline": ""}
         for event in run.events
         if event.event in shown
     }

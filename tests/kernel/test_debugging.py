@@ -119,7 +119,7 @@ class Debugged(Simulator):
     def _check_step(self, first: str, events: list[Event]) -> None:
         """The step starts the first place that was ready, and no other node of the same scope."""
         started = [
-            event.address for event in events if event.data.get("status") == "running" and event.address
+            event.address for event in events if event.fields().get("status") == "running" and event.address
         ]
         assert started[:1] in ([first], []), (first, started)
 
@@ -164,7 +164,7 @@ def places(run: Simulator) -> dict[str | None, list[Any]]:
         [
             event
             for event in run.events
-            if not (event.event == "warning" and "breakpoint" in str(event.data.get("message")))
+            if not (event.event == "warning" and "breakpoint" in str(event.fields().get("message")))
         ]
     )
 
@@ -243,7 +243,7 @@ def place(run: Simulator) -> dict[str, Any]:
     """Where the run is paused."""
     assert run.state.status == "paused"
     assert run.events[-1].event == "run_state_change"
-    return {name: value for name, value in run.events[-1].data.items() if name != "status"}
+    return {name: value for name, value in run.events[-1].fields().items() if name != "status"}
 
 
 def test_a_breakpoint_on_a_node_pauses_before_it_in_every_round() -> None:
@@ -289,7 +289,7 @@ def test_a_condition_that_fails_counts_as_false_and_is_reported_once() -> None:
     run = begun("cel: data.score > 3")
     assert run.state.status == "completed"
     warnings = [event for event in run.events if event.event == "warning"]
-    assert len(warnings) == 1 and "'score', which is missing" in warnings[0].data["message"]
+    assert len(warnings) == 1 and "'score', which is missing" in warnings[0].fields()["message"]
 
 
 def test_a_step_runs_the_first_ready_node_and_holds_the_others() -> None:
@@ -375,7 +375,7 @@ def test_an_edited_message_is_what_the_node_gets() -> None:
     edit = WaitingEdited(queue.address, 0, "better", run.now(), {"score": 7}, message_version(message))
     run.apply(edit)
     assert run.events[-1].event == "message_edited"
-    assert run.events[-1].data == {"text": "better", "position": 0, "data": {"score": 7}}
+    assert run.events[-1].fields() == {"text": "better", "position": 0, "data": {"score": 7}}
     with pytest.raises(IllegalFact, match="was changed meanwhile; it is now: better"):
         run.apply(edit)
     resumed(run)

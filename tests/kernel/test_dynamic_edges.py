@@ -53,7 +53,7 @@ def test_each_part_has_its_own_address_and_reply() -> None:
     events: list[roundel.Event] = []
     made = graph(lines())
     seen, _ = inputs_of(made, "a\nb", "Each", script={"Each": ["one", "two"]}, on_event=events.append)
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran[1:3] == ["Each#1", "Each#2"]
     assert seen == ["one", "two"]
 

@@ -102,7 +102,7 @@ def test_environment_values_equal_to_format_keywords_do_not_break_a_run() -> Non
     events: list[roundel.Event] = []
     result = roundel.run(source, "go", script=script, on_event=events.append)
     assert (result.status, result.output, result.usage["tool_calls"]) == ("completed", "it is 2", 1)
-    assert [event.data["status"] for event in events if event.event == "tool_call"] == [
+    assert [event.fields()["status"] for event in events if event.event == "tool_call"] == [
         "running",
         "completed",
     ]

@@ -81,7 +81,7 @@ class Host(Simulator):
 
     def states(self, address: str) -> list[dict[str, Any]]:
         return [
-            event.data
+            event.fields()
             for event in self.events
             if event.event == "node_state_change" and event.address == address
         ]
@@ -295,7 +295,7 @@ def test_with_stop_the_loop_agent_fails_and_its_error_edge_takes_it() -> None:
     data = host.input_of("Fallback").data or {}
     assert data["address"] == "Each[2]/Work"
     (left,) = host.seen("loop_exit")
-    assert left.data["reason"] == "failed"
+    assert left.fields()["reason"] == "failed"
     host.say("Fallback", "saved")
     assert host.state.status == "completed"
     assert host.state.summary()["loops"]["Each"]["exit_reason"] == "failed"
@@ -306,7 +306,7 @@ def test_two_failures_in_one_body_are_handled_once() -> None:
     host.fail("Each[3]/Work", "third")
     assert host.waiting == ["Fallback"]
     assert [
-        event.data for event in host.seen("node_state_change") if event.data.get("handled")
+        event.fields() for event in host.seen("node_state_change") if event.fields().get("handled")
     ].__len__() == 1
 
 
@@ -361,7 +361,7 @@ def test_an_error_edge_out_of_a_loop_is_an_exit() -> None:
     host.fail("Write[1]/Review")
     assert host.waiting == ["After"]
     (left,) = host.seen("loop_exit")
-    assert (left.data["reason"], left.data["by"]) == ("error", "Review")
+    assert (left.fields()["reason"], left.fields()["by"]) == ("error", "Review")
 
 
 def test_failures_are_no_messages_of_a_speaker() -> None:

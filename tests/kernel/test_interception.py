@@ -173,7 +173,7 @@ def test_nodes_waiting_for_middleware_are_skipped_when_the_run_fails() -> None:
     run.apply(Failed("A", "vetoed", run.now()))
     run.apply(Intercepted("B", run.now()))
     assert run.state.status == "failed"
-    assert {"status": "skipped", "reason": "the run has failed"} in [event.data for event in run.events]
+    assert {"status": "skipped", "reason": "the run has failed"} in [event.fields() for event in run.events]
 
 
 # When it changes.

@@ -30,7 +30,7 @@ def graph(*nodes: Dict, edges: list[Dict] | None = None, **fields: Any) -> Dict:
 
 
 def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
-    return [event.data for event in run.events if event.event == name]
+    return [event.fields() for event in run.events if event.event == name]
 
 
 # What was used.

@@ -30,7 +30,7 @@ def finish_call(run: Simulator, address: str, text: str, **fields: Any) -> None:
 
 
 def events_of_node(run: Simulator, name: str) -> list[tuple[str | None, Dict]]:
-    return [(event.address, event.data) for event in run.events if event.event == name]
+    return [(event.address, event.fields()) for event in run.events if event.event == name]
 
 
 def in_flight(run: Simulator) -> list[str]:
@@ -118,7 +118,9 @@ def test_pending_loop_nodes_are_skipped_after_an_exit() -> None:
     finish_call(run, "A[1]/A", "out")
     assert in_flight(run) == ["O"]
     skipped = [
-        (event.address, event.data["reason"]) for event in run.events if event.data.get("status") == "skipped"
+        (event.address, event.fields()["reason"])
+        for event in run.events
+        if event.fields().get("status") == "skipped"
     ]
     assert skipped == [("A[1]/B", "the loop was left")]
     finish_call(run, "O", "done")

@@ -85,7 +85,7 @@ def check_pauses(plan: Plan, script: Script, text: str, seed: int, how: type[Pau
     assert paused.state.summary() == plain.state.summary()
     assert paused.trace() == plain.trace()
     assert by_place(paused.events) == by_place(plain.events)
-    states = [event.data["status"] for event in paused.events if event.event == "run_state_change"]
+    states = [event.fields()["status"] for event in paused.events if event.event == "run_state_change"]
     assert states == ["paused", "running"] * (len(states) // 2)
     return paused.pauses
 
@@ -126,7 +126,7 @@ class Interrupting(Pausing):
                 return self.go_on()
         in_flight = sorted(command.address for command in self.in_flight)
         self.apply(Paused("interrupted", self.now(), interrupt=True))
-        assert (self.state.status, self.events[-1].data["reason"]) == ("paused", "interrupted")
+        assert (self.state.status, self.events[-1].fields()["reason"]) == ("paused", "interrupted")
         self.pauses += 1
         self.in_flight = []
         if self.chance.randrange(2):
@@ -161,11 +161,11 @@ def test_interrupt_pauses_immediately_and_the_call_is_repeated() -> None:
     run = started("agent", "agent")
     commands, events = step(run, Paused("interrupted", 2.0, interrupt=True))
     assert not commands
-    assert [event.data for event in events] == [{"status": "paused", "reason": "interrupted"}]
+    assert [event.fields() for event in events] == [{"status": "paused", "reason": "interrupted"}]
     assert list(run.calls) == ["N0"]
     commands, events = step(run, Resumed(3.0))
     assert not commands, "the call is still wanted, and the host makes it again"
-    assert [event.data["status"] for event in events] == ["running"]
+    assert [event.fields()["status"] for event in events] == ["running"]
     step(run, finished_fact("N0", "a", 4.0))
     step(run, finished_fact("N1", "b", 5.0))
     assert (run.status, run.summary()["output"]) == ("completed", "b")
@@ -234,14 +234,14 @@ def test_paused_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     assert run.status == "running"
     commands, events = step(run, finished_fact("N0", "a"))
     assert not commands
-    assert [(event.event, event.data.get("status")) for event in events] == [
+    assert [(event.event, event.fields().get("status")) for event in events] == [
         ("node_state_change", "completed"),
         ("run_state_change", "paused"),
     ]
-    assert events[-1].data["reason"] == "lunch"
+    assert events[-1].fields()["reason"] == "lunch"
     commands, events = step(run, Resumed(4.0))
     assert [command.address for command in commands] == ["N1"]
-    assert events[0].data == {"status": "running", "reason": "resumed"}
+    assert events[0].fields() == {"status": "running", "reason": "resumed"}
     step(run, finished_fact("N1", "b", 5.0))
     assert (run.status, run.summary()["output"]) == ("completed", "b")
 
@@ -259,7 +259,7 @@ def test_question_can_be_answered_while_the_run_is_paused() -> None:
     run = started("human", "agent")
     step(run, Waited(2.0))
     _, events = step(run, Paused("lunch", 3.0))
-    assert (run.status, [event.data["status"] for event in events]) == ("paused", ["paused"])
+    assert (run.status, [event.fields()["status"] for event in events]) == ("paused", ["paused"])
     commands, _ = step(run, Answered("N0", Message("yes"), 4.0))
     assert (commands, run.status) == ([], "paused")
     commands, _ = step(run, Resumed(5.0))
@@ -290,7 +290,7 @@ def test_an_input_can_be_edited_while_the_call_is_in_flight() -> None:
     assert cancel == Cancel("N1")
     assert isinstance(call, Call)
     assert [message.text for message in call.inputs] == ["better"]
-    assert (events[0].event, events[0].address, events[0].data) == (
+    assert (events[0].event, events[0].address, events[0].fields()) == (
         "message_edited",
         "N1",
         {"text": "better"},

@@ -34,7 +34,7 @@ class Watched(Simulator):
         super().apply(fact)
         for event in self.events[begun:]:
             if event.event == "loop_round":
-                self.rounds[event.data["loop"]] = event.data["round"]
+                self.rounds[event.fields()["loop"]] = event.fields()["round"]
         shown = progress(self.state)
         assert msgspec.json.decode(msgspec.json.encode(shown)) == shown
         for loop in shown["loops"]:

@@ -36,7 +36,7 @@ def test_unreached_end_is_reported_with_the_edges_that_did_not_fire() -> None:
     result = roundel.run(branches(end="Left"), "right", on_event=events.append)
     assert (result.status, result.output) == ("completed", "")
     missed = next(event for event in events if event.event == "end_not_reached")
-    assert missed.data == {"edges": ["In → Left"]}
+    assert missed.fields() == {"edges": ["In → Left"]}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_step_limit_locks_the_run() -> None:
     result = roundel.run(graph, "x", on_event=events.append)
     assert (result.status, result.nodes) == ("suspended_locked", {"A": 1, "B": 1})
     assert [event.event for event in events[-2:]] == ["limit_reached", "run_state_change"]
-    assert events[-2].data == {
+    assert events[-2].fields() == {
         "what": "steps",
         "limit": 2,
         "address": "C",

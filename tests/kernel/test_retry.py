@@ -170,7 +170,7 @@ class Host:
 
     def apply(self, fact: Any) -> list[tuple[str, str | None, dict[str, Any]]]:
         self.commands, events = step(self.run, fact)
-        return [(event.event, event.address, event.data) for event in events]
+        return [(event.event, event.address, event.fields()) for event in events]
 
     def say(self, address: str, text: str) -> None:
         self.time += 1

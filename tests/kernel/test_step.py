@@ -123,9 +123,9 @@ def test_events_count_up_and_rounds_stay_under_the_cap(made: Case, order: int) -
     )
     for event in run.events:
         if event.event == "loop_round":
-            entry = plan.graph.index[event.data["loop"]]
-            assert event.data["round"] <= plan.graph.cap(entry)
-    running = [event.address for event in run.events if event.data.get("status") == "running"]
+            entry = plan.graph.index[event.fields()["loop"]]
+            assert event.fields()["round"] <= plan.graph.cap(entry)
+    running = [event.address for event in run.events if event.fields().get("status") == "running"]
     assert len(running) == len(set(running)), "an address stands for one execution"
     last = run.events[-1]
     assert last.event == ("run_finished" if run.state.over else "run_state_change")

@@ -170,7 +170,7 @@ def test_a_tool_loop_may_be_snapshot_at_every_step(tools: Any) -> None:
 
 
 def _has_status(event: Event, name: str, status: str) -> bool:
-    return event.event == name and event.data["status"] == status
+    return event.event == name and event.fields()["status"] == status
 
 
 def wrong_facts(run: Simulator, time: float) -> list[Fact]:
@@ -232,10 +232,10 @@ def test_unlogged_output_is_not_in_tool_events() -> None:
     run = Simulator(plan_of(workflow), {"A": ["?look ask", "secret"], "A/ask": ["yes"]}).start("go")
     run.finish()
     events_of_node = [event for event in run.events if event.node_id == "A"]
-    assert not any(event.data.get("output") for event in events_of_node)
-    calls = [event.data for event in events_of_node if event.event == "tool_call"]
+    assert not any(event.fields().get("output") for event in events_of_node)
+    calls = [event.fields() for event in events_of_node if event.event == "tool_call"]
     assert all(not data["arguments"] and not data.get("result") for data in calls)
-    assert [event.event for event in events_of_node if "tool" in event.data] == ["human_input_required"]
+    assert [event.event for event in events_of_node if "tool" in event.fields()] == ["human_input_required"]
 
 
 def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
@@ -249,7 +249,7 @@ def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     assert (run.state.status, len(run.state.calls)) == ("running", 2), "two calls are still out"
     run.finish()
     assert run.state.status == "suspended_locked"
-    assert [event.data["address"] for event in run.events if event.event == "limit_reached"] == ["A"]
+    assert [event.fields()["address"] for event in run.events if event.event == "limit_reached"] == ["A"]
     # A would carry out what it asked for, and B would ask its model.
     assert len(run.state.held) == 2
     assert len(run.executions) == 6
@@ -280,7 +280,7 @@ def test_unlocked_agent_executes_the_request_that_reached_the_limit(frozen: bool
         "A[1]/look",
         "A[2]/look",
     ]
-    assert not [event for event in run.events if event.event == "tool_call" and event.data["round"] == 3]
+    assert not [event for event in run.events if event.event == "tool_call" and event.fields()["round"] == 3]
     if frozen:
         run.state = copied(run.state, run.plan)
     run.apply(unlocked(run, limits={"rounds": 3}))
@@ -312,7 +312,7 @@ def test_unlock_without_a_limit_grants_the_same_number_of_rounds() -> None:
     run = locked_beyond(1)
     run.apply(unlocked(run))
     run.finish()
-    assert [event.data["limit"] for event in run.events if event.event == "limit_reached"] == [1, 2]
+    assert [event.fields()["limit"] for event in run.events if event.event == "limit_reached"] == [1, 2]
     assert model_calls(run) == 3
 
 
@@ -354,7 +354,7 @@ def test_stopping_a_run_cancels_its_calls() -> None:
     commands, events = step(run.state, Stopped("enough", run.now()))
     assert [command.address for command in commands if isinstance(command, Cancel)] == in_flight(run)
     skipped = [event for event in events if event.event == "node_state_change"]
-    assert [(event.address, event.data) for event in skipped] == [
+    assert [(event.address, event.fields()) for event in skipped] == [
         ("A", {"status": "skipped", "reason": "enough"})
     ]
 
@@ -383,5 +383,5 @@ def test_ending_a_round_cancels_its_tool_calls() -> None:
     assert not run.in_flight
     summary = run.state.summary()
     assert (summary["status"], summary["data"]["results"]) == ("completed", ["stop"])
-    skipped = [event.address for event in run.events if event.data.get("reason") == "the round was ended"]
+    skipped = [event.address for event in run.events if event.fields().get("reason") == "the round was ended"]
     assert skipped == ["Each[2]/A"]

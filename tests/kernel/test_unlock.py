@@ -40,7 +40,7 @@ def circling(**graph: Any) -> Spender:
 
 
 def events(run: Spender, name: str) -> list[Dict]:
-    return [event.data for event in run.events if event.event == name]
+    return [event.fields() for event in run.events if event.event == name]
 
 
 # What is needed.

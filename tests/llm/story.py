@@ -61,7 +61,7 @@ class Story:
 
     def of(self, name: str) -> list[dict[str, Any]]:
         """The data of all events of a name."""
-        return [event.data for event in self.events if event.event == name]
+        return [event.fields() for event in self.events if event.event == name]
 
     @property
     def error(self) -> str:

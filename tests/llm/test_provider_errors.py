@@ -245,10 +245,10 @@ def test_a_wait_is_shown_and_not_stored(wire: Wire) -> None:
     story = run_story(asking(wire, retry={"max_attempts": 5, **AT_ONCE}))
     first, second = [event for event in story.events if event.event == "call_waiting"]
     assert (first.seq, first.node_id, first.address) == (0, "A", "A")
-    until = first.data.pop("until")
+    until = first.fields().pop("until")
     assert until >= first.timestamp
-    assert first.data.pop("error").startswith("the provider answered 429: ")
-    assert first.data == {
+    assert first.fields().pop("error").startswith("the provider answered 429: ")
+    assert first.fields() == {
         "call": "A",
         "cause": "retry",
         "seconds": 0.01,
@@ -257,7 +257,8 @@ def test_a_wait_is_shown_and_not_stored(wire: Wire) -> None:
         "status": 429,
         "model": "openai:gpt-4o",
     }
-    assert (second.data["attempt"], second.data["status"], second.data["seconds"]) == (2, 500, 0)
+    waited = second.fields()
+    assert (waited["attempt"], waited["status"], waited["seconds"]) == (2, 500, 0)
 
 
 def test_a_wait_has_no_secrets(wire: Wire) -> None:
@@ -285,12 +286,12 @@ def test_the_retry_of_a_node_shows_its_waits() -> None:
 
     story = run_story(graph)
     waits = [event for event in story.events if event.event == "call_waiting"]
-    assert [(event.address, event.data["attempt"], event.data["of"]) for event in waits] == [
+    assert [(event.address, event.fields()["attempt"], event.fields()["of"]) for event in waits] == [
         ("F", 1, 3),
         ("F", 2, 3),
     ]
-    assert waits[0].data["error"] == "ValueError: no luck"
-    assert not waits[0].data.keys() & {"status", "model"}
+    assert waits[0].fields()["error"] == "ValueError: no luck"
+    assert not waits[0].fields().keys() & {"status", "model"}
 
 
 def test_a_wait_is_shown_while_it_lasts(wire: Wire) -> None:

@@ -81,7 +81,7 @@ def test_plugin_reply_is_priced_streamed_and_the_plugin_closed() -> None:
     assert result.output == "hello there"
     assert result.usage["cost_usd"] == pytest.approx(0.002)
     assert result.usage["input_tokens"] == 1000
-    parts = [event.data["text"] for event in seen if event.event == "token_stream"]
+    parts = [event.fields()["text"] for event in seen if event.event == "token_stream"]
     assert "".join(parts) == "hello there"
     assert made[0].closed
 

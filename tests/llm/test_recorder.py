@@ -21,7 +21,8 @@ def plot(story: Story) -> list[tuple[Any, ...]]:
     which of two tools in two threads was quicker."""
     events = [event for event in story.events if event.event not in LIVE]
     trace = [
-        (event.event, event.node_id, event.address, without_volatile_fields(event.data)) for event in events
+        (event.event, event.node_id, event.address, without_volatile_fields(event.fields()))
+        for event in events
     ]
     places = [number for number, event in enumerate(events) if event.event == "tool_call"]
     calls = sorted((trace[number] for number in places), key=lambda call: str(call[2:]))

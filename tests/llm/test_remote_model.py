@@ -219,7 +219,7 @@ def test_two_hundred_agents_stream_at_once() -> None:
     spoken: dict[str | None, str] = {}
     for event in story.events:
         if event.event == "token_stream":
-            spoken[event.address] = spoken.get(event.address, "") + event.data["text"]
+            spoken[event.address] = spoken.get(event.address, "") + event.fields()["text"]
     assert sorted(spoken.values()) == sorted(f"item {number} done" for number in range(200))
 
 
@@ -251,7 +251,7 @@ def test_stopped_run_closes_the_connection(wire: Wire, provider: str, stream: bo
 
     asyncio.run(stop())
     assert client_disconnects(wire)
-    assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
+    assert (events[-1].event, events[-1].fields()["status"]) == ("run_finished", "stopped")
 
 
 def test_keyboard_interrupt_closes_the_connection(wire: Wire) -> None:
@@ -266,7 +266,7 @@ def test_keyboard_interrupt_closes_the_connection(wire: Wire) -> None:
     with pytest.raises(KeyboardInterrupt):
         roundel.run(asking(wire), on_event=watch)
     assert client_disconnects(wire)
-    assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
+    assert (events[-1].event, events[-1].fields()["status"]) == ("run_finished", "stopped")
 
 
 def test_stopping_a_run_stops_its_running_tool(wire: Wire) -> None:

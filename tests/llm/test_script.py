@@ -48,14 +48,18 @@ def test_lines_with_addresses_are_used_in_any_order() -> None:
     }
     story = run_conversation(graph, script)
     assert story.results() == ["seen a", "seen b"]
-    outputs = [event.data["output"] for event in story.named("node_state_change") if "output" in event.data]
+    outputs = [
+        event.fields()["output"] for event in story.named("node_state_change") if "output" in event.fields()
+    ]
     assert outputs[:2] == ["first", "second"]
 
 
 def test_tool_calls_get_ids_unless_given() -> None:
     line = {"tool_calls": [{"name": "look", "id": "mine"}, {"name": "look"}]}
     story = run_conversation(agent(look), {"A": [line, wants("look"), "done"]})
-    ids = [event.data["id"] for event in story.named("tool_call") if event.data["status"] == "running"]
+    ids = [
+        event.fields()["id"] for event in story.named("tool_call") if event.fields()["status"] == "running"
+    ]
     assert ids == ["mine", "call_1_2", "call_2_1"]
 
 
@@ -124,7 +128,7 @@ def test_script_file_errors_have_a_location(tmp_path: Path) -> None:
 
 
 def spoken(story: Any) -> list[tuple[str, int, int]]:
-    pieces = (event.data for event in story.named("token_stream"))
+    pieces = (event.fields() for event in story.named("token_stream"))
     return [(data["text"], data["attempt"], data["offset"]) for data in pieces]
 
 
@@ -142,7 +146,7 @@ def test_streamed_reply_arrives_in_pieces_and_then_as_a_whole() -> None:
     ]
     names = [event.event for event in story.events]
     assert names.index("token_stream") > names.index("node_state_change")
-    (done,) = [event for event in story.events if event.data.get("status") == "completed"][:1]
+    (done,) = [event for event in story.events if event.fields().get("status") == "completed"][:1]
     assert done.seq and story.events.index(done) > max(
         number for number, name in enumerate(names) if name == "token_stream"
     )

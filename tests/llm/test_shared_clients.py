@@ -31,9 +31,9 @@ async def pid_of(source: dict[str, Any]) -> int:
     result = await roundel.run_async(source, "go", on_event=events.append)
     assert result.completed, result.error
     (call,) = [
-        event for event in events if event.event == "tool_call" and event.data["status"] == "completed"
+        event for event in events if event.event == "tool_call" and event.fields()["status"] == "completed"
     ]
-    return int(call.data["result"])
+    return int(call.fields()["result"])
 
 
 def test_two_runs_share_a_server_that_ends_with_the_event_loop(wire: Wire) -> None:

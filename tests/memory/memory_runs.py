@@ -44,7 +44,7 @@ def run_reply(
 
 
 def troubles(events: Sequence[roundel.Event]) -> list[dict[str, Any]]:
-    return [event.data for event in events if event.event == "memory_error"]
+    return [event.fields() for event in events if event.event == "memory_error"]
 
 
 def stored_entries(store: Path, group: str, kind: str = "") -> list[MemoryEntry]:

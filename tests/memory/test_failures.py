@@ -96,7 +96,7 @@ def test_failing_memory_store_does_not_fail_the_run(
     monkeypatch.setattr(Broken, "error", error)
     events = run_reply(flow(), "tea", store)
     assert sorted(names(events, "gone")) == sorted((*ALL, *WRITTEN))
-    assert [event.data["output"] for event in events if event.data.get("status") == "completed"] == [
+    assert [event.fields()["output"] for event in events if event.fields().get("status") == "completed"] == [
         "tea",
         "tea",
     ]

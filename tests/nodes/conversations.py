@@ -22,13 +22,13 @@ class Told:
     def tool_calls(self, *statuses: str) -> list[tuple[str, str]]:
         """Where tools were called and what came of it; all events of the kind if no status is named."""
         return [
-            (str(event.address), event.data["status"])
+            (str(event.address), event.fields()["status"])
             for event in self.named("tool_call")
-            if not statuses or event.data["status"] in statuses
+            if not statuses or event.fields()["status"] in statuses
         ]
 
     def results(self) -> list[str]:
-        return [event.data["result"] for event in self.named("tool_call") if "result" in event.data]
+        return [event.fields()["result"] for event in self.named("tool_call") if "result" in event.fields()]
 
     def addresses(self) -> list[str]:
         """Where tools were called, each time once."""

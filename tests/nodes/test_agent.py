@@ -27,8 +27,8 @@ def test_replies_are_used_in_order_and_the_last_repeats() -> None:
     replies: list[str] = []
 
     def note(event: roundel.Event) -> None:
-        if event.node_id == "A" and event.data.get("status") == "completed":
-            replies.append(event.data["output"])
+        if event.node_id == "A" and event.fields().get("status") == "completed":
+            replies.append(event.fields()["output"])
 
     roundel.run(graph, script={"A": ["one", "two"]}, on_event=note)
     assert replies == ["one", "two", "two", "two"]

@@ -30,7 +30,7 @@ def test_tool_limit_allows_that_many_rounds_and_a_final_call(limit: int) -> None
     assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": limit}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
     (reached,) = story.named("limit_reached")
-    assert reached.data == {"what": "tool_rounds", "limit": limit, "address": "A"}
+    assert reached.fields() == {"what": "tool_rounds", "limit": limit, "address": "A"}
     assert (reached.node_id, reached.address) == ("A", "A")
 
 
@@ -114,7 +114,7 @@ def test_several_tool_calls_in_one_reply_are_one_round() -> None:
     story = run_conversation(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
     assert story.addresses() == ["A[1]/look", "A[1]/look#2", "A[1]/look#3"]
     assert story.result.usage["tool_calls"] == 3
-    assert {event.data["round"] for event in story.named("tool_call")} == {1}
+    assert {event.fields()["round"] for event in story.named("tool_call")} == {1}
 
 
 def test_agent_without_tools_has_no_tool_data() -> None:
@@ -141,7 +141,7 @@ def test_on_limit_suspend_locks_the_run() -> None:
     assert story.result.status == "suspended_locked"
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
     (change,) = story.named("run_state_change")
-    assert change.data["reason"] == "limit of 2 tool_rounds at A"
+    assert change.fields()["reason"] == "limit of 2 tool_rounds at A"
     assert story.addresses() == ["A[1]/look", "A[2]/look"]
 
 
@@ -206,7 +206,7 @@ def test_calls_beyond_the_round_width_are_refused() -> None:
     assert story.tool_calls("refused") == [("A[1]/note#4", "refused"), ("A[1]/note#5", "refused")]
     assert story.results()[:2] == ["not called: only 3 calls are allowed at once"] * 2
     (reached,) = story.named("limit_reached")
-    assert reached.data["what"] == "calls_per_round"
+    assert reached.fields()["what"] == "calls_per_round"
     assert story.result.usage["tool_calls"] == 3
 
 
@@ -387,11 +387,13 @@ def four(message: roundel.Message) -> str:
 
 def trace(story: Told) -> Any:
     """What happened, but for how long it took, and for which of two things came first."""
-    calls = [(event.address, event.data["status"], event.data["id"]) for event in story.named("tool_call")]
+    calls = [
+        (event.address, event.fields()["status"], event.fields()["id"]) for event in story.named("tool_call")
+    ]
     nodes = [
-        (event.address, event.data)
+        (event.address, event.fields())
         for event in story.named("node_state_change")
-        if event.data["status"] == "completed"
+        if event.fields()["status"] == "completed"
     ]
     return sorted(calls), sorted(nodes, key=str), story.result.summary
 
@@ -513,7 +515,7 @@ def test_third_identical_tool_call_is_not_executed() -> None:
     assert story.result.output == "I give up"
     assert calls == ["door", "door"]
     assert story.result.usage["tool_calls"] == 2
-    shown = [event.data for event in story.named("tool_call") if event.data["status"] != "running"]
+    shown = [event.fields() for event in story.named("tool_call") if event.fields()["status"] != "running"]
     assert [data["status"] for data in shown] == ["completed", "completed", *["repeated"] * 3]
     assert "gave the same result" in shown[2]["result"] and "nothing moves" in shown[2]["result"]
     assert story.result.data is not None and story.result.data["tool_rounds"] == 5
@@ -532,7 +534,9 @@ def test_different_argument_or_result_resets_the_repetition_count() -> None:
         {"A": [*(wants("peek", place=place) for place in places), "so"]},
     )
     statuses = [
-        event.data["status"] for event in story.named("tool_call") if event.data["status"] != "running"
+        event.fields()["status"]
+        for event in story.named("tool_call")
+        if event.fields()["status"] != "running"
     ]
     # The first two give a, so the third is not made; the fourth neither, since nothing has changed meanwhile.
     assert statuses == ["completed", "completed", "repeated", "repeated", *["completed"] * 3]
@@ -541,7 +545,9 @@ def test_different_argument_or_result_resets_the_repetition_count() -> None:
 def test_other_calls_of_a_round_with_a_repeated_one_are_executed() -> None:
     script = {"A": [wants("look"), wants("look"), wants("look", "fail"), "done"]}
     story = run_conversation(agent_with_breaker(look, fail), script)
-    statuses = [event.data["status"] for event in story.named("tool_call") if event.data["round"] == 3]
+    statuses = [
+        event.fields()["status"] for event in story.named("tool_call") if event.fields()["round"] == 3
+    ]
     assert sorted(statuses) == ["failed", "repeated", "running"]
     assert story.result.output == "done"
 

@@ -86,7 +86,7 @@ def test_approval_is_requested_before_the_call() -> None:
     )
     (requests_seen,) = story.named("human_input_required")
     assert requests_seen.address == "A[1]/look"
-    assert requests_seen.data == {
+    assert requests_seen.fields() == {
         "prompt": "May the tool 'look' be called?",
         "tool": {"name": "look", "arguments": {"place": "there"}},
     }
@@ -114,7 +114,7 @@ def test_replaced_arguments_are_used_and_shown() -> None:
     }
     story = run_conversation(agent(look, approval="always"), script)
     assert story.results() == ["seen home"]
-    shown = [event.data["arguments"] for event in story.named("tool_call")]
+    shown = [event.fields()["arguments"] for event in story.named("tool_call")]
     assert shown == [{"place": "there"}, {"place": "home"}, {"place": "home"}]
 
 
@@ -153,7 +153,7 @@ def test_unanswered_approval_leaves_the_run_waiting() -> None:
     story = run_conversation(agent(look, peek, approval=["look"]), {"A": [wants("look", "peek"), "done"]})
     assert story.result.status == "waiting"
     assert story.tool_calls("completed") == [("A[1]/peek", "completed")]
-    assert story.named("run_state_change")[-1].data["reason"] == "for A[1]/look"
+    assert story.named("run_state_change")[-1].fields()["reason"] == "for A[1]/look"
 
 
 def test_ask_callback_receives_approval_questions() -> None:

@@ -35,11 +35,13 @@ def events_of(workflow: Any, script: dict[str, Any], **options: Any) -> tuple[An
 
 
 def compactions(events: list[Any]) -> list[Any]:
-    return [(event.address, event.data) for event in events if event.event == "context_compacted"]
+    return [(event.address, event.fields()) for event in events if event.event == "context_compacted"]
 
 
 def outputs(events: list[Any], node: str) -> list[Any]:
-    said = [e.data["output"] for e in events if e.node_id == node and e.data.get("status") == "completed"]
+    said = [
+        e.fields()["output"] for e in events if e.node_id == node and e.fields().get("status") == "completed"
+    ]
     return [json.loads(one) for one in said]
 
 
@@ -96,7 +98,7 @@ def test_a_summary_that_fails_drops_the_messages_with_a_warning() -> None:
     }
     result, events = events_of(loop(writer, rounds=4), script)
     assert result.status == "completed"
-    warned = [event.data["message"] for event in events if event.event == "warning"]
+    warned = [event.fields()["message"] for event in events if event.event == "warning"]
     assert any("the summary failed" in text and "overloaded" in text for text in warned)
     assert all(data["strategy"] == "drop_oldest" for _, data in compactions(events))
 
@@ -108,7 +110,7 @@ def test_summaries_are_within_the_limits(tmp_path: Path) -> None:
     _, events = events_of(loop(writer, rounds=6), script)
     first = next(place for place, event in enumerate(events) if event.event == "context_compacted")
     before = sum(
-        event.data.get("status") == "completed"
+        event.fields().get("status") == "completed"
         for event in events[:first]
         if event.node_id in ("Writer", "Critic")
     )

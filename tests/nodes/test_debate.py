@@ -32,7 +32,7 @@ def run_with_events(graph: Any, script: Any, **options: Any) -> tuple[roundel.Re
 
 
 def debate_turns(events: list[roundel.Event]) -> list[tuple[int, str, str]]:
-    found = [event.data for event in events if event.event == "debate_round"]
+    found = [event.fields() for event in events if event.event == "debate_round"]
     return [(data["round"], data["agent"], data["content"]) for data in found]
 
 
@@ -81,10 +81,12 @@ def test_events_report_rounds_answers_and_exit() -> None:
         ("debate_round", "Council"),
         ("loop_exit", "Council"),
     ]
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran == ["Council", "Council[1]/Ada", "Council[1]/Bo"]
-    done = next(e.data for e in events if e.node_id == "Council" and e.data.get("status") == "completed")
-    assert done["exit_reason"] == "max_rounds_reached"
+    done = next(
+        e.fields() for e in events if e.node_id == "Council" and e.fields().get("status") == "completed"
+    )
+    assert done["report"]["exit_reason"] == "max_rounds_reached"
     assert "debate_history" not in done
     assert done["data"] == result.data
 
@@ -175,7 +177,7 @@ def test_judge_runs_after_each_round() -> None:
     assert result.loops["Council"]["exit_reason"] == "consensus_reached"
     assert result.output == "Ada: a\nBo: b", "what the judge says is not part of the debate"
     assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran[3] == "Council[1]/Judge"
 
 
@@ -210,7 +212,7 @@ def test_maximum_iterations_per_participant_are_known() -> None:
 def test_unclear_judge_answer_counts_as_no() -> None:
     result, events = run_with_events(debate(max_rounds=2, **judged()), {"*": "Let me think about it"})
     assert result.loops["Council"] == {"rounds": 2, "exit_reason": "max_rounds_reached", "entries": 1}
-    warnings = [event.data["message"] for event in events if event.event == "warning"]
+    warnings = [event.fields()["message"] for event in events if event.event == "warning"]
     assert len(warnings) == 2
     assert "neither yes nor no" in warnings[0]
 
@@ -328,7 +330,7 @@ def test_a_break_in_a_participant_ends_the_debate() -> None:
 
 
 def running(events: list[roundel.Event]) -> list[str | None]:
-    return [event.address for event in events if event.data.get("status") == "running"]
+    return [event.address for event in events if event.fields().get("status") == "running"]
 
 
 def test_debate_in_a_free_cycle_restarts_each_round() -> None:
@@ -405,7 +407,9 @@ def test_result_does_not_depend_on_completion_order() -> None:
         graph.node("Second", "debate", participants=agents("Cy", "Di"), max_rounds=2)
         graph.node("Out", "passthrough", only_last_message=False).edge("First", "Out").edge("Second", "Out")
         result, events = run_with_events(graph, script)
-        ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
+        ended = {
+            event.address: event.fields().get("output") for event in events if "status" in event.fields()
+        }
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
     assert all(run_conversation(seed) == run_conversation(0) for seed in range(1, 6))

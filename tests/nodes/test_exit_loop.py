@@ -181,7 +181,7 @@ def note(word: str) -> str:
 
 
 def results(story: Told) -> list[tuple[str, str]]:
-    ended = (event.data for event in story.named("tool_call"))
+    ended = (event.fields() for event in story.named("tool_call"))
     return [(data["id"], data["status"]) for data in ended if data["status"] not in ("running", "waiting")]
 
 
@@ -378,7 +378,9 @@ def test_parts_of_a_dynamic_edge_leave_one_by_one() -> None:
     script = {"Part": [leave(result="a"), "b", leave(result="c")]}
     story = run_conversation(graph, script, input="[1, 2, 3]")
     outputs = {
-        event.node_id: event.data for event in story.named("node_state_change") if "output" in event.data
+        event.node_id: event.fields()
+        for event in story.named("node_state_change")
+        if "output" in event.fields()
     }
     assert story.result.nodes["Part"] == 3
     assert (outputs["Left"]["output"], outputs["Rest"]["output"]) == ("c", "b")

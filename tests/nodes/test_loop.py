@@ -15,6 +15,7 @@ import roundel
 from roundel.kernel.commands import Call
 from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import NodeCompleted
 from roundel.nodes import TYPES
 from roundel.nodes.consensus import Consensus
 from roundel.nodes.loading import check as check_workflow
@@ -61,11 +62,16 @@ def ended(result: roundel.Result) -> tuple[int, str]:
 
 def of_gate(events: list[roundel.Event]) -> list[dict[str, Any]]:
     done = [event for event in events if event.event == "node_state_change" and event.node_id == "Gate"]
-    return [event.data for event in done if event.data["status"] == "completed"]
+    return [event.data.report or {} for event in done if isinstance(event.data, NodeCompleted)]
+
+
+def said_by_gate(events: list[roundel.Event]) -> list[str | None]:
+    done = [event for event in events if event.node_id == "Gate"]
+    return [event.data.output for event in done if isinstance(event.data, NodeCompleted)]
 
 
 def regressions(events: list[roundel.Event]) -> list[dict[str, Any]]:
-    return [event.data for event in events if event.event == "score_regression"]
+    return [event.fields() for event in events if event.event == "score_regression"]
 
 
 # Rounds
@@ -154,7 +160,9 @@ def test_missing_score_is_null() -> None:
     _, events = run(scored(None), max_rounds=1)
     [data] = of_gate(events)
     assert (data["score"], data["best_round"], data["best_score"]) == (None, None, None)
-    assert b'"score":null' in encode_event(next(event for event in events if event.data == data))
+    assert b'"score":null' in encode_event(
+        next(event for event in events if isinstance(event.data, NodeCompleted) and event.data.report == data)
+    )
 
 
 def test_the_next_round_gets_the_message_and_the_decision() -> None:
@@ -390,8 +398,8 @@ def nested(lines: Line = "x", **config: Any) -> tuple[roundel.Result, dict[str, 
     graph.edge("Gate", "Twice", port="exit").edge("Twice", "Outer", port="continue")
     graph.edge("Twice", "End", port="exit")
     result, events = run(lines, graph)
-    exits = [event for event in events if event.event == "loop_exit" and event.data["loop"] == "Writer"]
-    return result, {str(event.address).split(".")[0]: event.data["rounds"] for event in exits}
+    exits = [event for event in events if event.event == "loop_exit" and event.fields()["loop"] == "Writer"]
+    return result, {str(event.address).split(".")[0]: event.fields()["rounds"] for event in exits}
 
 
 # Regression
@@ -426,7 +434,7 @@ def test_default_regression_event_precedes_node_completion() -> None:
     _, events = run(scored(80, 66), max_rounds=2)
     [at] = [number for number, event in enumerate(events) if event.event == "score_regression"]
     assert (events[at].node_id, events[at].address) == ("Gate", "Writer[2]/Gate")
-    assert (events[at + 1].node_id, events[at + 1].data["status"]) == ("Gate", "completed")
+    assert (events[at + 1].node_id, events[at + 1].fields()["status"]) == ("Gate", "completed")
 
 
 # Patience
@@ -480,7 +488,7 @@ def test_keep_best_outputs_the_best_round(scores: list[Any], best: int, score: f
     assert (result.data["best_round"], result.data["best_score"]) == (best, score)
     assert (result.data["score"], result.data["current_round"]) == (scores[-1], 3)
     # What goes back into the loop is the last draft all the same.
-    assert [data["output"] for data in of_gate(events)] == ["draft 1", "draft 2", f"draft {best}"]
+    assert said_by_gate(events) == ["draft 1", "draft 2", f"draft {best}"]
 
 
 def test_last_round_is_output_by_default_or_without_a_best() -> None:
@@ -961,8 +969,7 @@ def test_exit_carries_the_last_message_of_the_named_node() -> None:
         91,
         2,
     )
-    first, last = of_gate(events)
-    assert (first["output"], last["output"]) == ("draft 1", "draft 2")  # the critic's, and the writer's
+    assert said_by_gate(events) == ["draft 1", "draft 2"]  # the critic's, and the writer's
 
 
 def test_without_output_the_exit_carries_what_came_in() -> None:
@@ -974,7 +981,7 @@ def test_continue_carries_what_came_in() -> None:
     script = {"Writer": "{{text}}", "Critic": ["poor", "good"]}
     events: list[roundel.Event] = []
     roundel.run(judged(output="Writer", max_rounds=2), "tea", script=script, on_event=events.append)
-    assert [data["output"] for data in of_gate(events)] == ["poor", "{{text}}"]
+    assert said_by_gate(events) == ["poor", "{{text}}"]
 
 
 def test_best_round_is_that_of_the_named_node() -> None:

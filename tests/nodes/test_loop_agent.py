@@ -14,6 +14,7 @@ import pytest
 import roundel
 from roundel import LoopMode, Message
 from roundel.kernel.composite import as_action
+from roundel.kernel.payloads import NodeCompleted
 from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.loop_strategies import ArrayStrategy
 
@@ -42,7 +43,7 @@ class Watched:
 
     @property
     def ran(self) -> list[str]:
-        return [str(event.address) for event in self.events if event.data.get("status") == "running"]
+        return [str(event.address) for event in self.events if event.fields().get("status") == "running"]
 
     @property
     def rounds(self) -> int:
@@ -92,9 +93,10 @@ def test_loop_agent_emits_round_and_exit_events() -> None:
         ("loop_exit", "Loop"),
         ("node_state_change", "Loop"),
     ]
-    assert watched.events[-3].data == {"loop": "Loop", "rounds": 2, "reason": "count_reached"}
-    report = watched.events[-2].data
-    assert (report["output"], report["results"], report["rounds"]) == ("two", ["one", "two"], 2)
+    assert watched.events[-3].fields() == {"loop": "Loop", "rounds": 2, "reason": "count_reached"}
+    done = watched.events[-2].data
+    assert isinstance(done, NodeCompleted) and done.report is not None
+    assert (done.output, done.report["results"], done.report["rounds"]) == ("two", ["one", "two"], 2)
 
 
 def test_zero_rounds_pass_the_input_through() -> None:
@@ -197,7 +199,7 @@ def test_at_its_cap_a_condition_ends_the_loop_with_a_notice(cap: int, rounds: in
     limited = watched.named("limit_reached")
     assert watched.result.output == ["one", "two", "three"][rounds - 1]
     if rounds < 3:
-        assert limited[0].data == {"what": "rounds", "limit": cap, "address": "Loop"}
+        assert limited[0].fields() == {"what": "rounds", "limit": cap, "address": "Loop"}
         assert limited[0].address == "Loop"
         assert watched.reason == "max_rounds_reached"
     else:
@@ -222,8 +224,8 @@ def test_limit_notice_precedes_the_output_once_as_system_message() -> None:
 def test_on_limit_suspend_locks_the_run_and_keeps_the_rounds() -> None:
     watched = Watched(loop(LoopMode.condition("false", max=2, on_limit="suspend")))
     assert (watched.result.status, watched.rounds) == ("suspended_locked", 2)
-    assert watched.named("limit_reached")[0].data == {"what": "rounds", "limit": 2, "address": "Loop"}
-    assert watched.named("run_state_change")[0].data["reason"] == "limit of 2 rounds at Loop"
+    assert watched.named("limit_reached")[0].fields() == {"what": "rounds", "limit": 2, "address": "Loop"}
+    assert watched.named("run_state_change")[0].fields()["reason"] == "limit of 2 rounds at Loop"
     assert not watched.named("loop_exit")
 
 
@@ -286,7 +288,7 @@ def test_non_list_input_is_a_warning_and_the_run_continues(text: str) -> None:
     watched = Watched(graph, text)
     assert (watched.result.status, watched.rounds, watched.reason) == ("completed", 0, "not_an_array")
     [warning] = watched.named("warning")
-    assert warning.data["message"] == watched.result.output
+    assert warning.fields()["message"] == watched.result.output
     assert watched.result.output.startswith(
         "There is nothing to repeat: the last message is not a JSON array: "
     )
@@ -300,7 +302,7 @@ def test_list_above_the_cap_locks_the_run(count: int, status: str, width: int) -
     strategy = LoopMode.array(max=3, max_parallel=width)
     watched = Watched(loop(strategy, ECHO), json.dumps(list(range(count))))
     assert (watched.result.status, watched.rounds) == (status, count if count <= 3 else 0)
-    limits = [event.data for event in watched.named("limit_reached")]
+    limits = [event.fields() for event in watched.named("limit_reached")]
     assert limits == ([{"what": "items", "limit": 3, "address": "Loop"}] if count > 3 else [])
 
 
@@ -331,8 +333,8 @@ def said_once(watched: Watched, why: str) -> None:
     assert watched.ran == ["Loop", "After"]
     assert watched.result.output == f"There is nothing to repeat: {why}"
     assert watched.result.data == {"results": [], "rounds": 0, "error": why}
-    assert [event.data["message"] for event in watched.named("warning")] == [watched.result.output]
-    assert not [event for event in watched.events if event.data.get("status") == "failed"]
+    assert [event.fields()["message"] for event in watched.named("warning")] == [watched.result.output]
+    assert not [event for event in watched.events if event.fields().get("status") == "failed"]
 
 
 def after(strategy: LoopMode, **config: Any) -> roundel.Graph:
@@ -474,7 +476,7 @@ def test_on_error_stops_the_run_or_gives_null_or_drops_the_element(width: int) -
     for caught in (null, drop):
         assert caught.result.data is not None
         assert caught.result.data["errors"] == [{"round": 2, "error": "no credit"}]
-        failed = [event.address for event in caught.events if event.data.get("status") == "failed"]
+        failed = [event.address for event in caught.events if event.fields().get("status") == "failed"]
         assert failed == ["Loop[2]/Step"]
 
 
@@ -801,7 +803,8 @@ def test_reentered_loop_agent_starts_over(strategy: LoopMode) -> None:
     assert watched.result.nodes["Step"] == 6
     assert watched.result.loops["Loop"]["entries"] == 3
     assert "A[3].Loop[2]/Step" in watched.ran
-    reports = [event.data["results"] for event in watched.events if "results" in event.data]
+    found = [event.data.report for event in watched.events if isinstance(event.data, NodeCompleted)]
+    reports = [report["results"] for report in found if report is not None and "results" in report]
     assert reports[1] == ["text 3", "text 4"]
 
 
@@ -944,7 +947,9 @@ def test_loop_agent_after_a_map_runs_per_part() -> None:
     graph.edge("In", "Loop", dynamic={"type": "map", "split": split, "config": {"max_parallel": 3}})
     lines = [{"text": f"reply {n}", "delay": (4 - n) / 100} for n in range(1, 4)]
     watched = Watched(graph, "a b c", script={"Step": lines})
-    replies = {event.address: event.data["output"] for event in watched.events if event.data.get("output")}
+    replies = {
+        event.address: event.fields()["output"] for event in watched.events if event.fields().get("output")
+    }
     assert [replies[f"Loop#{n}[1]/Step"] for n in range(1, 4)] == ["reply 1", "reply 2", "reply 3"]
     assert watched.result.nodes["Step"] == 3
 
@@ -962,9 +967,9 @@ def test_parts_in_parallel_rounds_continue_their_numbering() -> None:
     lines = [f"reply {n}" for n in range(9)]
     watched = Watched(loop(LoopMode.array(max_parallel=2), body), "[1]", script={"Step": lines})
     replies = {
-        str(event.address): event.data["output"]
+        str(event.address): event.fields()["output"]
         for event in watched.events
-        if event.node_id == "Step" and "output" in event.data
+        if event.node_id == "Step" and "output" in event.fields()
     }
     assert sorted(replies.values()) == ["reply 0", "reply 1", "reply 2", "reply 3"]
     assert list(map(replies.get, sorted(map(str, replies)))) == sorted(replies.values())

@@ -31,7 +31,7 @@ def test_counter_above_the_cap_locks_the_run() -> None:
     assert result.status == "suspended_locked"
     assert result.nodes == {"A": 30, "B": 30, "Gate": 30}
     reached = next(event for event in events if event.event == "limit_reached")
-    assert (reached.address, reached.data["what"], reached.data["limit"]) == ("A[30]", "rounds", 30)
+    assert (reached.address, reached.fields()["what"], reached.fields()["limit"]) == ("A[30]", "rounds", 30)
 
 
 def test_message_can_be_configured() -> None:
@@ -67,8 +67,8 @@ def entered_twice(**counter: Any) -> dict[str, int]:
     events: list[roundel.Event] = []
     script = {"Body": ["on", "on", "OUT", "on", "on", "on", "on"]}
     roundel.run(graph, script=script, on_event=events.append)
-    exits = [event for event in events if event.event == "loop_exit" and event.data["loop"] == "Body"]
-    return {str(event.address).split(".")[0]: event.data["rounds"] for event in exits}
+    exits = [event for event in events if event.event == "loop_exit" and event.fields()["loop"] == "Body"]
+    return {str(event.address).split(".")[0]: event.fields()["rounds"] for event in exits}
 
 
 def test_count_continues_when_the_loop_is_entered_again() -> None:

@@ -76,7 +76,9 @@ def test_passthrough_below_the_limit_reaches_only_targets_inside_the_loop() -> N
     result, events = run(loop(max_duration=20, passthrough=True), seconds_a_look=1)
     assert result.nodes["Out"] == 1
     assert result.loops["A"]["rounds"] > 3
-    inside = [event for event in events if event.address == "A[2]/A" and event.data["status"] == "running"]
+    inside = [
+        event for event in events if event.address == "A[2]/A" and event.fields()["status"] == "running"
+    ]
     assert len(inside) == 1
 
 
@@ -99,8 +101,8 @@ def outer_loop(reset: bool) -> dict[str, int]:
     graph.edge("Counter", "Outer").edge("Counter", "End")
     result, events = run(graph, seconds_a_look=1)
     assert result.status == "completed"
-    exits = [event for event in events if event.event == "loop_exit" and event.data["loop"] == "Body"]
-    return {str(event.address).split(".")[0]: event.data["rounds"] for event in exits}
+    exits = [event for event in events if event.event == "loop_exit" and event.fields()["loop"] == "Body"]
+    return {str(event.address).split(".")[0]: event.fields()["rounds"] for event in exits}
 
 
 def test_timer_resets_on_every_entry() -> None:

@@ -107,7 +107,7 @@ def test_new_type_is_in_the_descriptions(checkout: Path) -> None:
 
 
 def test_new_type_gets_a_manual_entry(checkout: Path) -> None:
-    assert run(checkout, "tools/field_tables.py") == "docs/nodes.md rewritten\n"
+    assert run(checkout, "-m", "tools.field_tables") == "docs/nodes.md rewritten\n"
     page = (checkout / "docs/nodes.md").read_text(encoding="utf-8")
     assert "| [`shout`](#shout) | Shout | Gives its input in capitals. |" in page
     entry = page.partition("## shout\n")[2]

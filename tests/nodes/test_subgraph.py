@@ -64,7 +64,7 @@ def test_addresses_include_subgraphs_and_their_loops() -> None:
     outer.edge("A", "Sub").edge("Sub", "A").edge("Sub", "Gate2").edge("Gate2", "A").edge("Gate2", "Out")
     events: list[roundel.Event] = []
     result = roundel.run(outer, script={}, on_event=events.append)
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert "A[2]/Sub/W[1]/W" in ran
     assert "A[2]/Sub/Done" in ran
     assert result.loops["W"] == {"rounds": 4, "exit_reason": "max_iterations_reached", "entries": 2}
@@ -90,7 +90,9 @@ def test_subgraph_not_reaching_its_end_is_reported_and_triggers_nothing() -> Non
     events: list[roundel.Event] = []
     result = roundel.run(outer, script={}, on_event=events.append)
     assert (result.status, result.output, result.nodes) == ("completed", "", {"Sub": 1, "A": 1})
-    missed = [(event.address, event.data["edges"]) for event in events if event.event == "end_not_reached"]
+    missed = [
+        (event.address, event.fields()["edges"]) for event in events if event.event == "end_not_reached"
+    ]
     assert missed == [("Sub", ["A → B"]), (None, ["Sub → Out"])]
 
 
@@ -142,6 +144,6 @@ def test_ids_with_address_characters_are_escaped() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(outer, on_event=events.append)
     assert result.status == "completed"
-    ran = [event.address for event in events if event.data.get("status") == "running"]
+    ran = [event.address for event in events if event.fields().get("status") == "running"]
     assert ran == ["In", "In%2FT", "X%5B1%5D%232", "In/T", "Join"]
     assert [event.node_id for event in events if event.address == "In%2FT"] == ["In/T", "In/T"]

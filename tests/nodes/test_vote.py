@@ -38,7 +38,7 @@ def summary(result: roundel.Result) -> str:
 
 
 def running(events: list[roundel.Event]) -> list[str | None]:
-    return [event.address for event in events if event.data.get("status") == "running"]
+    return [event.address for event in events if event.fields().get("status") == "running"]
 
 
 def test_threshold_of_approvals_approves() -> None:
@@ -55,9 +55,11 @@ def test_threshold_of_approvals_approves() -> None:
     }
     assert result.data == tally
     (completed,) = (
-        event.data for event in events if event.node_id == "Vote" and event.data.get("status") == "completed"
+        event.fields()
+        for event in events
+        if event.node_id == "Vote" and event.fields().get("status") == "completed"
     )
-    assert completed == {"status": "completed", "output": "Ship it?", "data": tally, **tally}
+    assert completed == {"status": "completed", "output": "Ship it?", "data": tally, "report": tally}
     assert running(events) == ["Vote", "Vote/Ann", "Vote/Bob", "Vote/Cat", "Yes"]
     assert result.loops == {}, "a vote is no loop"
     assert not [event for event in events if event.event.startswith("loop_")]
@@ -125,7 +127,7 @@ def test_vote_waits_for_human_participants() -> None:
     graph = vote(participants=[*agents("Ann"), *humans("Bob", "Cat")])
     result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes"})
     assert result.status == "waiting"
-    waits = [event.data["reason"] for event in events if event.data.get("status") == "waiting"]
+    waits = [event.fields()["reason"] for event in events if event.fields().get("status") == "waiting"]
     assert waits == ["for Vote/Cat"]
 
 
@@ -257,7 +259,9 @@ def test_result_does_not_depend_on_completion_order() -> None:
             for name, texts in lines.items()
         }
         result, events = run_with_events(looped(), script)
-        ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
+        ended = {
+            event.address: event.fields().get("output") for event in events if "status" in event.fields()
+        }
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
     first = run_conversation(0)

@@ -121,7 +121,7 @@ def rounds(plan: Plan, events: list[Event]) -> tuple[dict[Scope, int], dict[Scop
     for event in events:
         if event.event == "loop_round":
             scope = scope_at(plan, str(event.address))
-            longest[scope] = max(longest.get(scope, 0), event.data["round"])
+            longest[scope] = max(longest.get(scope, 0), event.fields()["round"])
             totals[scope] = totals.get(scope, 0) + 1
     return longest, totals
 

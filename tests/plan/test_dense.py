@@ -183,7 +183,7 @@ def test_runs_stay_within_the_bounds_proven_on_a_small_budget(kind: str) -> None
                 event.node_id
                 for event in events
                 if event.event == "node_state_change"
-                and event.data["status"] == "running"
+                and event.fields()["status"] == "running"
                 and "/" not in str(event.address).rpartition("/")[0]
             )
             for node, times in ran.items():

@@ -320,7 +320,9 @@ def by_place(events: Iterable[roundel.Event]) -> dict[str | None, list[Any]]:
     places: dict[str | None, list[Any]] = {}
     for event in events:
         if (event.address is not None and event.event != "message_edited") or event.event == "run_finished":
-            places.setdefault(event.address, []).append((event.event, event.node_id, _comparable(event.data)))
+            places.setdefault(event.address, []).append(
+                (event.event, event.node_id, _comparable(event.fields()))
+            )
     return places
 
 

@@ -42,7 +42,9 @@ def comparable(events: list[Event]) -> list[Any]:
     """Events without what differs between any two runs: times and the id of the run. A script answers at
     once, so a run does not wait for it. Calls that run at the same time end in any order."""
     shown = [
-        event for event in events if event.event != "run_state_change" or event.data["status"] not in WAITS
+        event
+        for event in events
+        if event.event != "run_state_change" or event.fields()["status"] not in WAITS
     ]
     return sorted(map(_plain, shown), key=lambda event: event[2] or "")
 

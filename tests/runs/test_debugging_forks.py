@@ -57,7 +57,9 @@ async def inputs_at(runs: Runs, run_id: str, address: str) -> list[str]:
 async def completed(runs: Runs, run_id: str) -> list[str]:
     events = await runs.events(run_id)
     return [
-        str(event.address) for event in events if event.data.get("status") == "completed" and event.node_id
+        str(event.address)
+        for event in events
+        if event.fields().get("status") == "completed" and event.node_id
     ]
 
 
@@ -191,7 +193,9 @@ def test_a_fork_keeps_edits_on_a_workflow_that_has_lost_its_breakpoints(place: s
         assert list(await runs.breakpoints(fork)) == []
         assert (await runs.resume(fork)).completed
         await assert_same_trace(runs, fork, run_id)
-        assert [event.data["text"] for event in await runs.events(fork) if event.event == "message_edited"]
+        assert [
+            event.fields()["text"] for event in await runs.events(fork) if event.event == "message_edited"
+        ]
 
     run_story(place, story)
 
@@ -285,7 +289,7 @@ def test_a_retry_with_other_replies_keeps_edits_and_steps(place: str) -> None:
         assert (result.status, result.output) == ("completed", "Join 0")
         assert result.usage["model_calls"] == 5
         edits = [event for event in await runs.events(run_id) if event.event == "message_edited"]
-        assert [(event.address, event.data["text"]) for event in edits] == [
+        assert [(event.address, event.fields()["text"]) for event in edits] == [
             ("B", "edited for B"),
             ("D", "edited for D"),
         ]

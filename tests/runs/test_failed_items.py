@@ -242,7 +242,7 @@ def test_script_has_another_reply_for_a_retried_call(tmp_path: Path) -> None:
         retried = [
             event.address
             for event in await runs.events(again.run_id)
-            if event.event == "node_state_change" and event.data.get("retried")
+            if event.event == "node_state_change" and event.fields().get("retried")
         ]
         assert retried == ["Each[2]/Rate", "Each[4]/Rate"]
 

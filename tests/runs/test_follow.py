@@ -13,7 +13,7 @@ import pytest
 import roundel
 from roundel.hosts import live_events
 from roundel.hosts.local import LocalEngine
-from roundel.kernel.events import TRANSIENT
+from roundel.kernel.payloads import TRANSIENT
 
 TEXT = "a long and winding text about tea, with enough words for several pieces of it"
 STREAMED = {"Writer": [{"text": TEXT, "stream": True}], "Critic": [{"text": "good " * 20, "stream": True}]}
@@ -50,9 +50,9 @@ def check(events: list[roundel.Event]) -> None:
     assert [event.seq for event in stored] == list(range(stored[0].seq, stored[-1].seq + 1))
     for node_id, text in (("Writer", TEXT), ("Critic", "good " * 20)):
         own = [event for event in events if event.node_id == node_id]
-        pieces = [event.data["text"] for event in own if event.event == "token_stream"]
+        pieces = [event.fields()["text"] for event in own if event.event == "token_stream"]
         assert "".join(pieces) == text and len(pieces) > 1
-        names = [event.data.get("status") or event.event for event in own]
+        names = [event.fields().get("status") or event.event for event in own]
         shown = [name for name in names if name in ("running", "token_stream", "completed")]
         assert shown == ["running", *["token_stream"] * len(pieces), "completed"]
 

@@ -27,7 +27,9 @@ def place(tmp_path: Path) -> Path:
 def completed(events: list[roundel.Event]) -> list[str]:
     """The addresses at which a node completed."""
     return [
-        str(event.address) for event in events if event.data.get("status") == "completed" and event.address
+        str(event.address)
+        for event in events
+        if event.fields().get("status") == "completed" and event.address
     ]
 
 

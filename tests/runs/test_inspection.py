@@ -129,7 +129,7 @@ def test_the_messages_of_a_queue_are_in_the_order_of_layers_whatever_came_first(
         done = asyncio.Event()
 
         def on_event(event: roundel.Event) -> None:
-            if event.address == "C" and event.data.get("status") == "completed":
+            if event.address == "C" and event.fields().get("status") == "completed":
                 done.set()
 
         run_id = await runs.start(workflow, "go", breakpoints=["Join"], attach=Attachment(on_event=on_event))

@@ -67,7 +67,7 @@ async def finish(runs: Runs, run_id: str) -> roundel.Result:
 
 
 async def shown_model(runs: Runs, run_id: str) -> Any:
-    return (await runs.events(run_id))[0].data.get("model")
+    return (await runs.events(run_id))[0].fields().get("model")
 
 
 def test_the_file_wins_over_the_option_and_the_option_over_the_environment(
@@ -81,7 +81,7 @@ def test_the_file_wins_over_the_option_and_the_option_over_the_environment(
         roundel.run(file, "go", model=model, on_event=shown.append)
     assert [one.model for one in wire.requests] == ["of-the-file", "of-the-option", "of-the-environment"]
     # Only what was chosen for the run is shown; a profile of the file is part of the file.
-    started = [event.data.get("model") for event in shown if event.event == "run_started"]
+    started = [event.fields().get("model") for event in shown if event.event == "run_started"]
     assert started == [None, "openai:of-the-option", "openai:of-the-environment"]
 
 

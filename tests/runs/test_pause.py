@@ -48,7 +48,7 @@ def test_a_pause_waits_for_the_calls_in_flight(place: Path) -> None:
         await pausing
         row = await runs.row(run_id)
         assert (row.status, row.owner) == ("paused", "")
-        done = [event.address for event in await runs.events(run_id) if event.data.get("output") == "tea"]
+        done = [event.address for event in await runs.events(run_id) if event.fields().get("output") == "tea"]
         assert done == ["A"], "the result of the call is stored"
         assert (await runs.resume(run_id)).output == "tea"
 

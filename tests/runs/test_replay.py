@@ -28,7 +28,9 @@ def test_edited_message_is_part_of_the_replay(place: Path) -> None:
         assert (await runs.resume(other)).completed
         assert await runs.replay(other) is None
         third = await runs.fork(other, "Writer[3]", limits={"rounds": 50})
-        texts = [event.data["text"] for event in await runs.events(third) if event.event == "message_edited"]
+        texts = [
+            event.fields()["text"] for event in await runs.events(third) if event.event == "message_edited"
+        ]
         assert texts == ["say it with a picture"]
 
     using(place, story)

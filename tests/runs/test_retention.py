@@ -15,14 +15,16 @@ from roundel.journal.store import StoreError
 from roundel.kernel import events as kernel_events
 from roundel.kernel.codec import Codec
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import Custom
 from roundel.runs.retention import parse_policy, prune, select_events
+from tests.events import event_of
 from tests.journal.stores import query, using
 
 LITERAL = {"id": "A", "type": "literal", "config": {"content": "word"}}
 
 
 def event(kind: str, address: str | None = None, **data: Any) -> Event:
-    return Event(1, kind, "2026-11-15T20:00:00.000Z", "run", None, address, data)
+    return event_of(kind, address=address, **data)
 
 
 def rounds(*scores: float | None) -> list[Event]:
@@ -30,10 +32,15 @@ def rounds(*scores: float | None) -> list[Event]:
     found = [event("run_started")]
     for number, score in enumerate(scores, 1):
         found.append(event("loop_round", f"Writer[{number}]", loop="Writer", round=number))
-        data = {"status": "completed"} if score is None else {"status": "completed", "score": score}
-        found.append(event("node_state_change", f"Writer[{number}]/Gate", **data))
+        report = None if score is None else {"score": score}
+        found.append(event("node_state_change", f"Writer[{number}]/Gate", status="completed", report=report))
     last = f"Writer[{len(scores)}]"
-    return [*found, event("loop_exit", last), event("node_state_change", "Final"), event("run_finished")]
+    return [
+        *found,
+        event("loop_exit", last),
+        event("node_state_change", "Final", status="completed"),
+        event("run_finished"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -88,13 +95,15 @@ def test_kept_events_are_upgraded_by_later_versions(tmp_path: Path, monkeypatch:
         events = await read_events(store, result.run_id)
         await prune(store, result.run_id, "last")
         assert await read_events(store, result.run_id) == events
-        newer: Codec[Event] = Codec("an event", Event, version=2, upgrades={1: upgraded})
+        known = kernel_events.EVENTS
+        newer: Codec[Any] = Codec("an event", known.kind, version=3, upgrades={2: upgraded}, oldest=2)
         monkeypatch.setattr(kernel_events, "EVENTS", newer)
-        assert [event.event for event in await read_events(store, result.run_id)] == [
-            f"{event.event}!" for event in events
+        upgraded_events = await read_events(store, result.run_id)
+        assert [event.data for event in upgraded_events] == [
+            Custom(f"{event.event}!", event.fields()) for event in events
         ]
         query(path, "UPDATE kept SET version = 7")
-        with pytest.raises(StoreError, match="an event of version 7: this program knows 1 to 2"):
+        with pytest.raises(StoreError, match="an event of version 7: this program knows 2 to 3"):
             await read_events(store, result.run_id)
 
     asyncio.run(using(path, story))

@@ -160,7 +160,7 @@ def test_run_that_fails_again_is_retried_again(tmp_path: Path) -> None:
         again = await runs.retry(run_id)
         assert (again.status, again.error) == ("failed", "A: two")
         assert (await runs.retry("last")).output == "three"
-        finished = [event.data for event in await runs.events(run_id) if event.event == "run_finished"]
+        finished = [event.fields() for event in await runs.events(run_id) if event.event == "run_finished"]
         assert [data["status"] for data in finished] == ["failed", "failed", "completed"]
         assert [data.get("error") for data in finished] == ["A: one", "A: two", None]
 

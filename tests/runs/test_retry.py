@@ -108,7 +108,7 @@ def test_a_new_error_edge_handles_the_failure_that_happened(tmp_path: Path) -> N
         assert (result.status, result.output) == ("completed", "saved")
         assert result.nodes == {"A": 1, "B": 1}
         events = await runs.events(run_id)
-        (handled_event,) = [event for event in events if event.data.get("handled")]
+        (handled_event,) = [event for event in events if event.fields().get("handled")]
         assert handled_event.address == "A"
         await check_events(runs, run_id)
 

@@ -18,6 +18,7 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import Started, encode_entry
 from roundel.llm.script import script_from
 from roundel.runs.rounds import RoundTally, loop_rounds
+from tests.events import event_of, payload
 from tests.runs.polish_workflow import BOTH, POLISH
 
 DAY = 86_400
@@ -99,7 +100,7 @@ def test_nested_loops_count_for_themselves_and_the_outer_loop() -> None:
 
 def test_cost_and_time_of_each_round() -> None:
     def at(second: float, kind: str, address: str, **data: Any) -> Event:
-        return Event(1, kind, stamp(1_000_000 + second), "run", "Writer", address, data)
+        return event_of(kind, 1, "Writer", address, timestamp=stamp(1_000_000 + second), **data)
 
     usage = {"input_tokens": 5, "output_tokens": 5}
     (loop,) = loop_rounds(
@@ -148,13 +149,25 @@ def test_a_failed_round_and_its_retry() -> None:
     script = {"Writer": BOTH["Writer"], "Editor": ["no", {"error": "rate limit"}]}
     assert roundel.run(POLISH, "tea", script=script, on_event=seen.append).status == "failed"
     assert rounds_of(seen) == [("Writer[1]", "completed", 0, True), ("Writer[2]", "failed", 1, True)]
-    at = next(event.address for event in seen if event.data.get("status") == "failed")
+    at = next(event.address for event in seen if event.fields().get("status") == "failed")
     again = [
-        Event(98, "run_state_change", stamp(0), "run", None, None, {"status": "running"}),
-        Event(99, "node_state_change", stamp(0), "run", "Editor", at, {"status": "running"}),
+        Event(
+            98, "run_state_change", stamp(0), "run", None, None, payload("run_state_change", status="running")
+        ),
+        Event(
+            99,
+            "node_state_change",
+            stamp(0),
+            "run",
+            "Editor",
+            at,
+            payload("node_state_change", status="running"),
+        ),
     ]
     assert rounds_of([*seen, *again])[1] == ("Writer[2]", "running", 1, False)
-    stopped = Event(100, "run_finished", stamp(0), "run", None, None, {"status": "stopped"})
+    stopped = Event(
+        100, "run_finished", stamp(0), "run", None, None, payload("run_finished", status="stopped")
+    )
     assert rounds_of([*seen, *again, stopped])[1] == ("Writer[2]", "stopped", 1, True)
 
 

@@ -73,7 +73,9 @@ def test_unowned_run_is_paused_and_stopped_in_the_store(place: Path) -> None:
         assert (await runs.row("last")).status == "stopped"
         with pytest.raises(roundel.StoreError, match="is stopped"):
             await runs.stop("last")
-        reasons = [event.data["reason"] for event in await runs.events("last") if "reason" in event.data]
+        reasons = [
+            event.fields()["reason"] for event in await runs.events("last") if "reason" in event.fields()
+        ]
         assert "for lunch" in reasons
         other = await runs.fork("last", "Writer[1]")
         with pytest.raises(roundel.StoreError, match=r"no process executes.*resume"):
@@ -93,8 +95,8 @@ def test_fork_shares_only_the_past(place: Path) -> None:
         same = [(event.event, event.address, event.data) for event in events[:20]]
         assert same == [(event.event, event.address, event.data) for event in before[:20]]
         (edited,) = [event for event in events if event.event == "message_edited"]
-        assert (edited.address, edited.data["text"]) == ("Writer[3]/Writer", "say it with a picture")
-        assert events[-1].data["status"] == "waiting"
+        assert (edited.address, edited.fields()["text"]) == ("Writer[3]/Writer", "say it with a picture")
+        assert events[-1].fields()["status"] == "waiting"
         assert await runs.events(first.run_id) == before
         row = await runs.row(other)
         assert (row.parent, row.forked_at) == (first.run_id, "Writer[3]")

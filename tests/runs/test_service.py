@@ -256,7 +256,7 @@ def test_a_run_of_another_process_is_followed_paused_and_stopped(tmp_path: Path)
             seen = []
             async for event in runs.follow(run_id):
                 seen.append(event)
-                if event.event == "loop_round" and event.data["round"] == 3:
+                if event.event == "loop_round" and event.fields()["round"] == 3:
                     assert (await runs.row(run_id)).owner, "the other process owns it"
                     waiting = asyncio.create_task(runs.result(run_id))
                     await runs.stop(run_id, "enough")

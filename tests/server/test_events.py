@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from roundel.journal.in_memory import InMemoryStore
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import Custom
 from roundel.nodes.loading import draft_text_plan
 from roundel.plan.graph import Plan
 from roundel.runs.runs import Runs
@@ -287,11 +288,11 @@ def test_stream_ends_when_the_caller_may_not_read_any_more() -> None:
 
 def test_names_and_texts_cannot_break_out_of_an_event() -> None:
     evil = "x\ndata: {}\n\nevent: end\r\rdata: 1"
-    event = Event(1, evil, "", "run", None, None, {"text": evil})
+    event = Event(1, "custom", "", "run", None, None, Custom(evil, {"text": evil}))
     block = encode_sse(event)
     assert block.endswith(b"\n\n") and block.count(b"\n") == 4 and b"\r" not in block
     ((number, _, data),) = SseReader().feed(block)
-    assert number == "1" and json.loads(data)["data"]["text"] == evil
+    assert number == "1" and json.loads(data)["data"] == {"name": evil, "data": {"text": evil}}
 
 
 # Over a socket.

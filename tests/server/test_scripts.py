@@ -95,9 +95,9 @@ async def with_engine(file: Path, work: Callable[[Runs], Awaitable[None]]) -> No
 async def tool_results(server: Server, run_id: str) -> list[tuple[str, str]]:
     found = [event async for event in server.context.runs.follow(run_id, live=False)]
     return [
-        (event.data["status"], event.data["result"])
+        (event.fields()["status"], event.fields()["result"])
         for event in found
-        if event.event == "tool_call" and "result" in event.data
+        if event.event == "tool_call" and "result" in event.fields()
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roundel.kernel.events import Event
 from roundel.telemetry.conventions import MAX_RUNS, LabelLimiter, RunRegistry
+from tests.events import payload
 
 
 def test_names_beyond_the_first_share_one_label() -> None:
@@ -15,13 +16,13 @@ def test_registry_keeps_the_latest_runs() -> None:
     known = RunRegistry()
     for number in range(MAX_RUNS + 1):
         known.register(str(number), "polish", ["Ann"])
-    events = [Event(9, "token_usage", "", run_id) for run_id in ("0", "1")]
+    events = [Event(9, "token_usage", "", run_id, data=payload("token_usage")) for run_id in ("0", "1")]
     assert [known.lookup(event) for event in events] == [("", frozenset()), ("polish", {"Ann"})]
 
 
 def test_the_first_event_of_a_run_names_its_workflow() -> None:
     known = RunRegistry()
-    assert known.lookup(Event(1, "run_started", "", "a", data={"workflow": "polish"})) == (
+    assert known.lookup(Event(1, "run_started", "", "a", data=payload("run_started", workflow="polish"))) == (
         "polish",
         frozenset(),
     )

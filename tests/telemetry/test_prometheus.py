@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import roundel
 from roundel.telemetry import Metrics, TelemetryError
 from tests.docs.offline import copy_examples
+from tests.events import payload
 from tests.telemetry.in_memory import CIRCLE, agents, reply
 
 
@@ -71,7 +72,8 @@ def test_known_cost_is_counted() -> None:
     used = {"input_tokens": 1, "output_tokens": 2, "model": "openai:gpt-4o", "cost_usd": 0.25}
     now = "2026-11-15T20:00:00.000Z"
     for number, data in enumerate((used, {**used, "cost_usd": None}, {**used, "cached": True}), 1):
-        metrics.observe(roundel.Event(number, "token_usage", now, "5b1c8e0f2a7d", "A", "A", data))
+        shown = payload("token_usage", **data)
+        metrics.observe(roundel.Event(number, "token_usage", now, "5b1c8e0f2a7d", "A", "A", shown))
     found = samples(metrics)
     assert found["roundel_cost_usd_total", "openai:gpt-4o", "(unnamed)"] == 0.25
     assert found["roundel_model_calls_total", "openai:gpt-4o", "(unnamed)"] == 2
@@ -113,9 +115,9 @@ def test_workflows_without_a_name_and_beyond_the_limit_share_a_series() -> None:
     for number in range(300):
         name = f"flow {number}" if number % 2 else ""
         metrics.begin(f"run {number}", name, ())
-        data = {"status": "running"}
+        data = payload("run_state_change", status="running")
         metrics.observe(roundel.Event(1, "run_state_change", now, f"run {number}", None, None, data))
-        data = {"status": "completed"}
+        data = payload("run_finished", status="completed")
         metrics.observe(roundel.Event(2, "run_finished", now, f"run {number}", None, None, data))
     runs = {key: count for key, count in samples(metrics).items() if key[0] == "roundel_runs_total"}
     assert runs["roundel_runs_total", "completed", "(unnamed)"] == 150

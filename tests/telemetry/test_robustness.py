@@ -11,6 +11,7 @@ from opentelemetry.trace import StatusCode
 
 import roundel
 from roundel.telemetry import Metrics, Telemetry
+from tests.events import payload
 from tests.telemetry.in_memory import RecordedTelemetry, agents, attributes_of, reply, span_events
 
 
@@ -124,7 +125,11 @@ def test_events_of_other_middleware_are_recorded_without_content() -> None:
     watch = RecordedTelemetry()
     options: dict[str, Any] = {"middleware": [Teller(), watch.telemetry], "script": {"Ann": "hello"}}
     roundel.run(agents("Ann"), "tea", **options)
-    assert "roundel.checked" in [event.name for span in watch.spans for event in span.events]
+    assert ("roundel.custom", "checked") in [
+        (event.name, (event.attributes or {}).get("roundel.name"))
+        for span in watch.spans
+        for event in span.events
+    ]
     assert "heron" not in watch.text
 
 
@@ -178,9 +183,11 @@ NOW = "2026-11-15T20:00:00.000Z"
 def observe_events(watch: RecordedTelemetry, *events: tuple[str, str | None, dict[str, Any]]) -> None:
     """Events of one run, between its beginning and its end."""
     has_started = ("run_started", None, {"workflow": "chain", "input": "tea"})
-    over = ("run_finished", None, {"status": "completed", "usage": {}})
+    over = ("run_finished", None, {"status": "completed"})
     for number, (name, address, data) in enumerate((has_started, *events, over), 1):
-        watch.telemetry.observe(roundel.Event(number, name, NOW, "5b1c8e0f2a7d", "Ann", address, data))
+        watch.telemetry.observe(
+            roundel.Event(number, name, NOW, "5b1c8e0f2a7d", "Ann", address, payload(name, **data))
+        )
 
 
 def test_memory_errors_are_recorded_and_counted() -> None:
@@ -206,7 +213,9 @@ def test_cached_reply_uses_no_tokens() -> None:
 def test_a_tool_that_was_not_called_has_no_span() -> None:
     watch = RecordedTelemetry()
     running = ("node_state_change", "Ann", {"status": "running"})
-    observe_events(watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected"}))
+    observe_events(
+        watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected", "result": "no"})
+    )
     assert [span.name for span in watch.spans] == ["invoke_agent Ann", "invoke_workflow chain"]
     assert span_events(watch.at("Ann"))["roundel.tool_call"]["roundel.status"] == "rejected"
     assert watch.counts("roundel.tool_calls") == {("order", "rejected"): 1}

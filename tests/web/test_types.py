@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tools.web_types import SOURCE, STATUSES, TARGET, statuses, types_of
+from tools.web_types import EVENTS, SOURCE, STATUSES, TARGET, event_types, statuses, types_of
 
 
 def test_types_are_those_of_the_api() -> None:
@@ -14,6 +14,14 @@ def test_types_are_those_of_the_api() -> None:
 
 def test_statuses_are_those_of_the_kernel() -> None:
     assert STATUSES.read_text() == statuses(), "run `make tables`"
+
+
+def test_types_of_events_are_those_of_their_structs() -> None:
+    written = EVENTS.read_text()
+    assert written == event_types(), "run `make tables`"
+    assert '  | (Envelope & { event: "tool_call"; data: ToolCallStarted | ToolCallEnded })' in written
+    assert '  status: "completed";' in written
+    assert "  cost_usd?: number | null;" in written and "  output?: string;" in written
 
 
 def test_a_field_with_a_default_is_missing_only_in_requests() -> None:

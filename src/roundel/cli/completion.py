@@ -227,12 +227,15 @@ def addresses(incomplete: str, name: str, place: str | None = None) -> Items:
 
 
 def _started(event: Event) -> str:
-    if event.event == "loop_round":
-        return "round"
-    if event.event == "tool_call":
-        return "tool call"
-    is_node = event.event == "node_state_change" and event.data.get("status") == "running"
-    return "node" if is_node else ""
+    from roundel.kernel.payloads import LoopRound, NodeRunning, ToolCallChange
+
+    match event.data:
+        case LoopRound():
+            return "round"
+        case NodeRunning():
+            return "node"
+        case data:
+            return "tool call" if isinstance(data, ToolCallChange) else ""
 
 
 def questions(incomplete: str, name: str, place: str | None = None) -> Items:

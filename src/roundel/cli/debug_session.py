@@ -28,6 +28,7 @@ from roundel.hosts.engine import Attachment, Inspection
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.events import Event, is_over
 from roundel.kernel.facts import secrets_of
+from roundel.kernel.payloads import MessageEdited, NodeCompleted, RunFinished, RunStateChanged
 from roundel.kernel.state import Lock
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import NodePlan
@@ -87,7 +88,7 @@ class OutputHistory:
 
     def apply(self, event: Event) -> None:
         data, address = event.data, event.address or ""
-        if event.event != "node_state_change" or data.get("status") != "completed" or "output" not in data:
+        if not isinstance(data, NodeCompleted) or data.output is None:
             return
         key = without_rounds(address)
         if key not in self._sites:
@@ -96,7 +97,7 @@ class OutputHistory:
         site = self._sites[key]
         if site is not None:
             self._newest[site] = key
-        said = NodeOutput(address, str(data["output"]))
+        said = NodeOutput(address, data.output)
         self._outputs[key] = (*self._outputs.get(key, ()), said)[-2:]
 
     def of(self, node: NodePlan) -> tuple[NodeOutput, ...]:
@@ -307,13 +308,13 @@ class DebugSession:
 
 def _debug_line(event: Event) -> str:
     """Events that a log omits and a debugger shows."""
-    data = event.data
-    if event.event == "run_state_change":
-        reason = state_reason(data)
-        status = str(data["status"])
-        return status if reason in ("", status) else f"{status}: {reason}"
-    if event.event == "message_edited":
-        return f"{event.address}  message {data['position']} edited"
-    if event.event == "run_finished":
-        return f"run {data['status']}"
-    return ""
+    match event.data:
+        case RunStateChanged(status=status) as data:
+            reason = state_reason(data)
+            return status if reason in ("", status) else f"{status}: {reason}"
+        case MessageEdited(position=position):
+            return f"{event.address}  message {position} edited"
+        case RunFinished(status=status):
+            return f"run {status}"
+        case _:
+            return ""

@@ -7,11 +7,32 @@ by the address of the round, since the same loop id may occur in several graphs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from roundel.cli.output import one_line
 from roundel.cli.progress import arguments_text, report_text, wait_text
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import (
+    AnswerReceived,
+    AnswerTimeout,
+    BreakerTripped,
+    BreakerUnlocked,
+    CallWaiting,
+    LimitReached,
+    LockedByHand,
+    LoopLeft,
+    LoopRound,
+    MemoryFailed,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    ProgressReported,
+    QuestionAsked,
+    ScoreRegression,
+    ToolCallChange,
+    ToolCallEnded,
+    ToolCallStarted,
+    Warned,
+)
 from roundel.kernel.state import TRIPS
 from roundel.plan.address import parse
 from roundel.plan.graph import Plan
@@ -70,11 +91,6 @@ def _of_loop(scope: Scope) -> LoopBound:
 
 
 EXCERPT = 100
-_TEXTS = {
-    "breaker_unlocked": ("unlocked", "reason"),
-    "warning": ("warning", "message"),
-}
-"""Events of which one text is shown: the word before it, and its field."""
 _ACTIONS = {
     "default": "the default is the answer",
     "port": "takes the port timeout",
@@ -84,79 +100,79 @@ _ACTIONS = {
 """What happens instead of an answer, by the `action` of `human_input_timeout`."""
 
 
-def _reached_limit(data: dict[str, Any]) -> str:
-    if "model" not in data:
-        return f"{data['limit']} {data['what']}"
-    missing = "usage reported by" if data.get("missing") == "usage" else "known price for"
-    return f"no {missing} {data['model']}"
+def _reached_limit(data: LimitReached) -> str:
+    if data.model is None:
+        return f"{data.limit} {data.what}"
+    missing = "usage reported by" if data.missing == "usage" else "known price for"
+    return f"no {missing} {data.model}"
 
 
-def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
+def format_event(  # noqa: PLR0912 (a case for each event)
+    event: Event, bounds: LoopBounds | None
+) -> str | None:
     """The event as one line; None for events that a person does not need, such as token streams."""
-    kind, data = event.event, event.data
     address = one_line(event.address or "")
-    if kind == "node_state_change":
-        return _node_line(address, data)
-    if kind == "loop_round":
-        label = bounds.at(event.address or "").label if bounds is not None else "round {}".format
-        return f"{address}  {label(data['round'])}"
-    if kind == "loop_exit":
-        rounds = data["rounds"]
-        return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
-    if kind == "tool_call":
-        return _tool_line(address, data)
-    if kind.startswith("human_input_"):
-        return _question_line(kind, address, data)
-    if kind == "limit_reached":
-        return f"{address}  limit reached  {_reached_limit(data)}"
-    if kind == "breaker_tripped":
-        why = f": {excerpt(data['reason'])}" if "reason" in data else ""
-        return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}{why}".lstrip()
-    if kind in _TEXTS:
-        word, field = _TEXTS[kind]
-        return f"{address}  {word}  {excerpt(data.get(field, ''))}".strip()
-    if kind == "progress":
-        return f"{address}  progress  {excerpt(report_text(data))}"
-    if kind == "call_waiting":
-        return f"{address}  {excerpt(wait_text(data, data['seconds']))}"
-    if kind == "memory_error":
-        return f"{address}  without memory  {data['store']}: {excerpt(data['error'])}"
-    if kind == "score_regression":
-        return f"{address}  score fell  from {data['previous']} to {data['score']}"
-    return None
+    match event.data:
+        case NodeRunning() | NodeCompleted() | NodeFailed() as data:
+            return _node_line(address, data)
+        case LoopRound(round=number):
+            label = bounds.at(event.address or "").label if bounds is not None else "round {}".format
+            return f"{address}  {label(number)}"
+        case LoopLeft(rounds=rounds, reason=reason):
+            return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {reason}"
+        case ToolCallStarted() | ToolCallEnded() as data:
+            return _tool_line(address, data)
+        case QuestionAsked() as data:
+            return _question_line(address, data)
+        case AnswerReceived(text=text):
+            return f"{address}  answered  {excerpt(text)}".rstrip()
+        case AnswerTimeout(action=action):
+            return f"{address}  not answered in time  {_ACTIONS[action]}"
+        case LimitReached() as data:
+            return f"{address}  limit reached  {_reached_limit(data)}"
+        case BreakerTripped() as data:
+            why = f": {excerpt(data.reason)}" if isinstance(data, LockedByHand) else ""
+            return f"{address}  breaker tripped  {TRIPS[data.trigger].text}{why}".lstrip()
+        case BreakerUnlocked(reason=reason):
+            return f"{address}  unlocked  {excerpt(reason)}".strip()
+        case Warned(message=message):
+            return f"{address}  warning  {excerpt(message)}".strip()
+        case ProgressReported() as data:
+            return f"{address}  progress  {excerpt(report_text(data))}"
+        case CallWaiting() as data:
+            return f"{address}  {excerpt(wait_text(data, data.seconds))}"
+        case MemoryFailed(store=store, error=error):
+            return f"{address}  without memory  {store}: {excerpt(error)}"
+        case ScoreRegression(previous=previous, score=score):
+            return f"{address}  score fell  from {previous} to {score}"
+        case _:
+            return None
 
 
-def _question_line(kind: str, address: str, data: dict[str, Any]) -> str:
-    if kind == "human_input_received":
-        return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
-    if kind == "human_input_timeout":
-        return f"{address}  not answered in time  {_ACTIONS.get(data['action'], data['action'])}"
-    question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
+def _question_line(address: str, data: QuestionAsked) -> str:
+    question = f"{data.prompt} {arguments_text(data.tool.arguments if data.tool is not None else None)}"
     asked = f"{address}  asks  {excerpt(question)}".rstrip()
-    return f"{asked}  (answer before {data['deadline']})" if "deadline" in data else asked
+    return f"{asked}  (answer before {data.deadline})" if data.deadline else asked
 
 
-def _node_line(address: str, data: dict[str, object]) -> str | None:
-    status = data.get("status")
-    if data.get("retried"):
-        return f"{address}  retried"
-    if status not in ("completed", "failed"):
-        return None
-    text = str(data.get("output" if status == "completed" else "error") or "")
-    if status == "completed" and isinstance(data.get("summary"), str):
-        text = str(data["summary"])  # of a vote, whose output is the text that was voted on
-    handled = " (handled)" if data.get("handled") else ""
-    return f"{address}  {status}{handled}  {excerpt(text)}".rstrip()
+def _node_line(address: str, data: NodeRunning | NodeCompleted | NodeFailed) -> str | None:
+    if isinstance(data, NodeRunning):
+        return f"{address}  retried" if data.retried else None
+    if isinstance(data, NodeFailed):
+        handled = " (handled)" if data.handled else ""
+        return f"{address}  failed{handled}  {excerpt(data.error)}".rstrip()
+    summary = (data.report or {}).get("summary")  # of a vote, whose output is the text that was voted on
+    text = summary if isinstance(summary, str) else data.output or ""
+    return f"{address}  completed  {excerpt(text)}".rstrip()
 
 
-def _tool_line(address: str, data: dict[str, Any]) -> str | None:
+def _tool_line(address: str, data: ToolCallChange) -> str | None:
     """A tool call; its address already contains the round and the name of the tool."""
-    status = data["status"]
-    if status == "waiting":
+    if isinstance(data, ToolCallEnded):
+        return f"{address}  {data.status}  {excerpt(data.result)}".rstrip()
+    if data.status == "waiting":
         return None  # the next event is the question
-    if status == "running":
-        return f"{address}  called  {excerpt(arguments_text(data['arguments']))}".rstrip()
-    return f"{address}  {status}  {excerpt(str(data.get('result') or ''))}".rstrip()
+    return f"{address}  called  {excerpt(arguments_text(data.arguments))}".rstrip()
 
 
 def excerpt(text: str) -> str:

@@ -24,8 +24,27 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
+from msgspec.structs import asdict
+
 from roundel.kernel.commands import Ask
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import (
+    CallWaiting,
+    EndNotReached,
+    LoopLeft,
+    LoopRound,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    NodeSkipped,
+    ProgressReported,
+    RunFinished,
+    RunStateChanged,
+    TokenStream,
+    TokenUsage,
+    ToolCallChange,
+    ToolCallEnded,
+)
 from roundel.kernel.state import Activation, Execution, Run, ToolLoop
 from roundel.plan.graph import Plan
 from roundel.workflow.limits import dollars, picodollars
@@ -70,15 +89,15 @@ class Spending:
 
     def tokens(self, event: Event) -> None:
         data = event.data
-        for name in ("input_tokens", "output_tokens"):
-            self._used[name] += data.get(name, 0)
+        assert isinstance(data, TokenUsage)
+        self._used["input_tokens"] += data.input_tokens
+        self._used["output_tokens"] += data.output_tokens
         self._count(event.address or "", 1)
-        cost = data.get("cost_usd")
-        self._cost += picodollars(cost or 0)
-        self._used["unpriced_calls"] += cost is None
+        self._cost += picodollars(data.cost or 0)
+        self._used["unpriced_calls"] += data.cost is None
 
-    def tool(self, event: Event) -> None:
-        self._used["tool_calls"] += event.data["status"] in ("completed", "failed")
+    def tool(self, data: ToolCallChange) -> None:
+        self._used["tool_calls"] += data.status in ("completed", "failed")
 
     def count_agent_calls(self, address: str, rounds: int) -> None:
         """An agent has finished: counts its model calls that reported no tokens.
@@ -94,8 +113,8 @@ class Spending:
     def settle(self, usage: Mapping[str, Any]) -> None:
         """Takes over the run's own figures: this process may not have seen all events."""
         for name in ("model_calls", "tool_calls", "input_tokens", "output_tokens", "unpriced_calls"):
-            self._used[name] = usage.get(name, self._used[name])
-        self._cost = picodollars(usage.get("cost_usd", dollars(self._cost)) or 0)
+            self._used[name] = usage[name]
+        self._cost = picodollars(usage["cost_usd"] or 0)
 
     def _count(self, address: str, calls: int) -> None:
         self._used["model_calls"] += calls
@@ -141,28 +160,28 @@ class AgentActivities:
         self._now = clock
         self._agents: dict[str, _AgentState] = {}
 
-    def tool(self, event: Event) -> None:
-        data, address = event.data, event.address or ""
-        agent = self._at(agent_place_of_tool(address, data["round"]))
+    def tool(self, address: str, data: ToolCallChange) -> None:
+        agent = self._at(agent_place_of_tool(address, data.round))
         # Rounds of one agent never overlap, so the calls of an earlier round are of no interest any
         # more.
-        if agent.round != data["round"]:
-            agent.round = data["round"]
+        if agent.round != data.round:
+            agent.round = data.round
             agent.tools.clear()
         agent.partial_text = ""
-        ended = data["status"] not in OPEN
+        ended = isinstance(data, ToolCallEnded)
         # While a call is stored here, `seconds` is its start; `_AgentState.shown` turns it into a
         # duration.
         since = agent.tools[address].seconds if ended and address in agent.tools else self._now()
-        text = str(data.get("result") or "") if ended else arguments_text(data["arguments"])
-        agent.tools[address] = ToolCall(data["name"], data["round"], data["status"], text, since)
+        text = data.result if isinstance(data, ToolCallEnded) else arguments_text(data.arguments)
+        agent.tools[address] = ToolCall(data.name, data.round, data.status, text, since)
 
     def on_tokens(self, event: Event) -> None:
         """Appends a part of a streaming reply; a new reply, or a retry of a call, starts from empty."""
-        agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
-        if agent.has_replied or agent.attempt != attempt or event.data.get("offset") == 0:
-            agent.partial_text, agent.has_replied, agent.attempt = "", False, attempt
-        partial_text = agent.partial_text + event.data["text"]
+        agent, data = self._at(place_of_node(event.address or "")), event.data
+        assert isinstance(data, TokenStream)
+        if agent.has_replied or agent.attempt != data.attempt or data.offset == 0:
+            agent.partial_text, agent.has_replied, agent.attempt = "", False, data.attempt
+        partial_text = agent.partial_text + data.text
         # Cut to half, and not by one token at a time: otherwise each token of a long reply copies 2,000
         # characters. The first word is dropped, since the cut may go through it.
         agent.partial_text = (
@@ -171,14 +190,13 @@ class AgentActivities:
             else partial_text[-MAX_PARTIAL_TEXT // 2 :].partition(" ")[2]
         )
 
-    def on_report(self, event: Event) -> bool:
+    def on_report(self, address: str, data: ProgressReported) -> bool:
         """Shows what a tool says about its progress in place of its arguments; False if the event is not
         about a call of a tool."""
-        address = event.address or ""
         agent = next((agent for agent in self._agents.values() if address in agent.tools), None)
         if agent is None:
             return False
-        agent.tools[address] = agent.tools[address]._replace(text=report_text(event.data))
+        agent.tools[address] = agent.tools[address]._replace(text=report_text(data))
         return True
 
     def on_reply(self, event: Event) -> None:
@@ -233,27 +251,27 @@ def agent_place_of_tool(address: str, number: int) -> str:
     return address.rpartition("/")[0][: -len(str(number)) - 2]
 
 
-def report_text(data: Mapping[str, Any]) -> str:
+def report_text(data: ProgressReported) -> str:
     """The progress that a function reports: `40% fetched 2 of 5`."""
-    fraction, text = data.get("fraction"), data["text"]
+    fraction, text = data.fraction, data.text
     return text if fraction is None else f"{fraction:.0%} {text}".rstrip()
 
 
-def wait_text(data: Mapping[str, Any], seconds: float) -> str:
+def wait_text(data: CallWaiting, seconds: float) -> str:
     """Why a call waits, and for how long: `waits 20 s, 429, attempt 3 of 5`."""
-    cause = data.get("status") or _first_words(data["error"])
+    cause = data.status or _first_words(data.error)
     shown = math.ceil(seconds) if seconds > 1 else round(seconds, 1)
-    return f"waits {shown} s, {cause}, attempt {data['attempt']} of {data['of']}"
+    return f"waits {shown} s, {cause}, attempt {data.attempt} of {data.of}"
 
 
 def _first_words(error: str) -> str:
     return error if len(error) <= MAX_CAUSE else error[: MAX_CAUSE - 1].rstrip() + "…"
 
 
-def state_reason(data: Mapping[str, Any]) -> str:
+def state_reason(data: RunStateChanged) -> str:
     """The reason of a `run_state_change`, with the place of a pause: `breakpoint Critic at W[2]/Critic`."""
-    reason, breakpoint, address = (data.get(name, "") for name in ("reason", "breakpoint", "address"))
-    if reason == data["status"] and address:  # a plain pause: its reason says nothing more
+    reason, breakpoint, address = data.reason, data.breakpoint, data.address
+    if reason == data.status and address:  # a plain pause: its reason says nothing more
         reason = ""
     return " ".join(filter(None, (reason, breakpoint, f"at {address}" if address else "")))
 
@@ -375,7 +393,7 @@ class Progress:
         self._rounds: dict[str, dict[str, Any]] = {}
         self._agents = AgentActivities(clock)
         self._reports: dict[str, str] = {}
-        self._waits: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._waits: dict[str, tuple[float, CallWaiting]] = {}
         """The calls that wait for their next attempt: until when by our clock, and the event's data. No event
         says that a call goes on, so the time decides."""
         self._spending = Spending(paid=not scripted)
@@ -459,11 +477,10 @@ class Progress:
 
     def _on_node(self, event: Event) -> None:
         data, address = event.data, event.address or ""
-        status = data.get("status")
-        if status == "running":
+        if isinstance(data, NodeRunning):
             self._active[address] = self._now()
             name = event.node_id or address
-            if not data.get("retried"):  # the same execution again
+            if not data.retried:  # the same execution again
                 self._runs[name] = self._runs.get(name, 0) + 1
             return
         # A skipped node was never in flight, or was cancelled.
@@ -471,19 +488,19 @@ class Progress:
         self._reports.pop(address, None)
         self._waits.pop(address, None)
         rounds = self._agents.on_node_done(address)
-        if status == "skipped":
+        if isinstance(data, NodeSkipped):
             self._awaiting_answer.discard(address)
             return
-        if status == "failed":
-            handled = bool(data.get("handled"))
-            if handled:  # not every node in its graph has an event that says that it ended
+        if isinstance(data, NodeFailed):
+            if data.handled:  # not every node in its graph has an event that says that it ended
                 self._forget_inside(address)
-            self._recent.append(FinishedNode(address, data.get("error", ""), True, handled))
+            self._recent.append(FinishedNode(address, data.error, True, data.handled))
             return
+        assert isinstance(data, NodeCompleted)
         if event.node_id in self._speaking:
             self._spending.count_agent_calls(address, rounds)  # providers may report no tokens
-        if "output" in data:
-            self._recent.append(FinishedNode(address, data["output"], False))
+        if data.output is not None:
+            self._recent.append(FinishedNode(address, data.output, False))
 
     def _forget_inside(self, address: str) -> None:
         place = place_of_node(address)
@@ -492,7 +509,8 @@ class Progress:
             self._awaiting_answer.discard(other)
 
     def _on_round(self, event: Event) -> None:
-        name, number, address = event.data["loop"], event.data["round"], event.address or ""
+        assert isinstance(event.data, LoopRound)
+        name, number, address = event.data.loop, event.data.round, event.address or ""
         self._loops[_place(address, number)] = ActiveRound(name, address, number)
         # By the id of the loop, over all its entries: an inner loop of ten entries is one row of the
         # summary.
@@ -501,12 +519,13 @@ class Progress:
 
     def _on_loop_exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
+        assert isinstance(data, LoopLeft)
         # A loop of edges exits at the address of its last round, a looping node at that of the node.
-        place = _place(address, data["rounds"]) if address.endswith("]") else place_of_node(address)
+        place = _place(address, data.rounds) if address.endswith("]") else place_of_node(address)
         for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
             del self._loops[known]  # loops inside may have been cancelled, for which there is no event
-        self._rounds.setdefault(data["loop"], {"rounds": data["rounds"]})["exit_reason"] = data["reason"]
-        self._left[data["loop"]] = data.get("by", "")
+        self._rounds.setdefault(data.loop, {"rounds": data.rounds})["exit_reason"] = data.reason
+        self._left[data.loop] = data.by
 
     def _on_question(self, event: Event) -> None:
         self._awaiting_answer.add(event.address or "")
@@ -515,41 +534,48 @@ class Progress:
         self._awaiting_answer.discard(event.address or "")
 
     def _on_tool_call(self, event: Event) -> None:
-        self._agents.tool(event)
-        self._spending.tool(event)
+        assert isinstance(event.data, ToolCallChange)
+        self._agents.tool(event.address or "", event.data)
+        self._spending.tool(event.data)
 
     def _on_report(self, event: Event) -> None:
-        address = event.address or ""
+        address, data = event.address or "", event.data
+        assert isinstance(data, ProgressReported)
         # A function on an edge reports after its node is done, when the display no longer shows the node.
-        if not self._agents.on_report(event) and address in self._active:
-            self._reports[address] = report_text(event.data)
+        if not self._agents.on_report(address, data) and address in self._active:
+            self._reports[address] = report_text(data)
 
     def _on_wait(self, event: Event) -> None:
-        self._waits[event.address or ""] = self._now() + event.data["seconds"], event.data
+        assert isinstance(event.data, CallWaiting)
+        self._waits[event.address or ""] = self._now() + event.data.seconds, event.data
 
     def _on_token_usage(self, event: Event) -> None:
         self._agents.on_reply(event)
         self._spending.tokens(event)
 
     def _on_end_not_reached(self, event: Event) -> None:
-        edges = ", ".join(event.data.get("edges", ()))
+        assert isinstance(event.data, EndNotReached)
+        edges = ", ".join(event.data.edges)
         where = f"{event.address}: " if event.address else ""
         self._notes.append(f"{where}no end was reached" + (f"; these did not fire: {edges}" if edges else ""))
 
     def _on_state_change(self, event: Event) -> None:
-        self._status, self._reason = event.data["status"], state_reason(event.data)
+        assert isinstance(event.data, RunStateChanged)
+        self._status, self._reason = event.data.status, state_reason(event.data)
 
     def _on_run_finished(self, event: Event) -> None:
         data = event.data
-        self._status, self._reason, self._ended = data["status"], "", self._now()
+        assert isinstance(data, RunFinished)
+        self._status, self._reason, self._ended = data.status, "", self._now()
         self._loops.clear()
         self._active.clear()
         self._agents.clear()
         self._reports.clear()
         self._waits.clear()
         # The run's own figures: this process may not have seen all events.
-        self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
-        self._spending.settle(data.get("usage", {}))
+        self._runs = dict(data.nodes)
+        self._rounds = {name: asdict(totals) for name, totals in data.loops.items()}
+        self._spending.settle(asdict(data.usage))
 
 
 def _place(address: str, number: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, get_args
 
@@ -32,6 +32,7 @@ from roundel.cli.store_access import (
 )
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.events import Event, RunStatus, is_over, stamp
+from roundel.kernel.payloads import MessageEdited, RunFinished, RunStarted, RunStateChanged
 from roundel.plan.graph import Plan
 from roundel.runs.retention import (
     KEEP_NOTHING,
@@ -234,24 +235,25 @@ def _printer(plan: Plan) -> Callable[[Event], None]:
 
 def _line(event: Event, bounds: LoopBounds) -> str | None:
     """The event as a line; None for events that a person does not need."""
-    kind, data = event.event, event.data
     # The events of the run itself are only in the log: the live view shows them in its own way.
-    if kind == "run_started":
-        return f"started  {one_line(data['workflow'])}  {excerpt(data['input'])}".rstrip()
-    if kind == "run_state_change":
-        return f"{data['status']}  {one_line(state_reason(data))}".rstrip()
-    if kind == "run_finished":
-        return f"{data['status']}  {excerpt(data.get('error') or data.get('output') or '')}".rstrip()
-    if kind == "message_edited":
-        return _edit_line(one_line(event.address or ""), data)
-    return format_event(event, bounds)
+    match event.data:
+        case RunStarted(workflow=workflow, input=given):
+            return f"started  {one_line(workflow)}  {excerpt(given)}".rstrip()
+        case RunStateChanged(status=status) as data:
+            return f"{status}  {one_line(state_reason(data))}".rstrip()
+        case RunFinished(status=status) as data:
+            return f"{status}  {excerpt(data.error or data.output)}".rstrip()
+        case MessageEdited() as data:
+            return _edit_line(one_line(event.address or ""), data)
+        case _:
+            return format_event(event, bounds)
 
 
-def _edit_line(address: str, data: Mapping[str, Any]) -> str:
+def _edit_line(address: str, data: MessageEdited) -> str:
     """A message that a fork replaced, or one that a person edited while it waited."""
-    fields = excerpt(arguments_text(data.get("data")))
-    what = f"edited message {data['position']}" if "position" in data else "changed"
-    return "  ".join(filter(None, (address, what, excerpt(data["text"]), fields)))
+    fields = excerpt(arguments_text(data.data))
+    what = f"edited message {data.position}" if data.position is not None else "changed"
+    return "  ".join(filter(None, (address, what, excerpt(data.text), fields)))
 
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")

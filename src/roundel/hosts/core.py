@@ -102,6 +102,7 @@ from roundel.kernel.facts import (
     Waited,
     mask_fact,
 )
+from roundel.kernel.payloads import EventData
 from roundel.kernel.retry import inherited_result
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
@@ -226,9 +227,7 @@ class RunLog:
                 for event in events:
                     observe(event)
 
-    def publish_transient(
-        self, event: str, address: str, data: dict[str, Any], now: float, *, is_output: bool = True
-    ) -> None:
+    def publish_transient(self, data: EventData, address: str, now: float, *, is_output: bool = True) -> None:
         """Publishes an event that is not part of the run, such as streamed text: it has no number and is
         not stored. Dropped if the call at the address has ended, or if it is output that must not be
         logged."""
@@ -236,7 +235,8 @@ class RunLog:
         if execution is None or (is_output and not execution.node.logs_output):
             return
         path, part = self.state.around(address)
-        shown = Event(0, event, stamp(now), self.state.run_id, execution.node.id, address, data, path, part)
+        node, run_id = execution.node.id, self.state.run_id
+        shown = Event(0, data.event, stamp(now), run_id, node, address, data, path, part)
         for observe in self.observers:
             observe(shown)
         if self.on_transient is not None:

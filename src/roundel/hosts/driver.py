@@ -53,6 +53,7 @@ from roundel.hosts.executor import Executor
 from roundel.kernel.commands import Call, Cancel, Command
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Finished, Outcome
+from roundel.kernel.payloads import NodeStateChange
 from roundel.nodes.services import outcome_of
 from roundel.nodes.user_code import current_address
 from roundel.workflow.evaluation_budget import SlowEvaluation
@@ -530,7 +531,7 @@ def event_logger(log_level: str) -> Callable[[Event], None] | None:
             # A workflow chooses its ids: one with a line break must not write a line of its own.
             address = event.address or ""
             shown = address if address.isprintable() else ascii(address)
-            logger.log(level, "%s %s %s %s", event.run_id, event.event, shown, event.data)
+            logger.log(level, "%s %s %s %s", event.run_id, event.event, shown, event.fields())
 
     return write
 
@@ -542,6 +543,6 @@ def log_damage(error: BaseException) -> None:
 
 
 def _level(event: Event) -> int:
-    if event.event == "node_state_change":
-        return _NODE_LEVELS.get(event.data["status"], logging.DEBUG)
+    if isinstance(event.data, NodeStateChange):
+        return _NODE_LEVELS.get(event.data.status, logging.DEBUG)
     return _LEVELS.get(event.event, logging.DEBUG)

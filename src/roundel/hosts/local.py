@@ -398,7 +398,7 @@ class LocalEngine:
         return True
 
     async def _check_room(self, shared: SharedBudgets, run_id: str, unlocks: bool) -> None:
-        """LimitReached if a run that a person lets continue would have to lock at once. A run whose process
+        """NoRoomLeft if a run that a person lets continue would have to lock at once. A run whose process
         died continues in any case: it counts as running already."""
         row = await self.store.row(run_id)
         if row.status not in ("paused", "failed", "suspended_locked"):

@@ -17,7 +17,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -36,6 +35,7 @@ from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Command
 from roundel.kernel.events import stamp
 from roundel.kernel.facts import Fact, InterceptPoints, Reopened, Started
+from roundel.kernel.payloads import CallWaiting, ProgressReported, TokenStream
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
@@ -132,31 +132,26 @@ class LocalRun:
         return make_result(self.state)
 
     def _publish_tokens(self, address: str, text: str, attempt: int, offset: int) -> None:
-        data = {"text": text, "attempt": attempt, "offset": offset}
-        self._log.publish_transient("token_stream", address, data, self.now())
+        self._log.publish_transient(TokenStream(text, attempt, offset), address, self.now())
 
     def _publish_wait(self, address: str, wait: CallWait) -> None:
         now = self.now()
-        data: dict[str, Any] = {
-            "call": address,
-            "cause": "retry",
-            "seconds": round(wait.seconds, 3),
-            "until": stamp(now + wait.seconds),
-            "error": valid_unicode(wait.error),
-            "attempt": wait.attempt,
-            "of": wait.of,
-        }
-        if wait.status is not None:
-            data["status"] = wait.status
-        if wait.model:
-            data["model"] = wait.model
-        self._log.publish_transient("call_waiting", address, data, now, is_output=False)
+        data = CallWaiting(
+            call=address,
+            cause="retry",
+            seconds=round(wait.seconds, 3),
+            until=stamp(now + wait.seconds),
+            attempt=wait.attempt,
+            of=wait.of,
+            error=valid_unicode(wait.error),
+            status=wait.status,
+            model=wait.model,
+        )
+        self._log.publish_transient(data, address, now, is_output=False)
 
     def _publish_progress(self, address: str, text: str, fraction: float | None) -> None:
-        data: dict[str, Any] = {"text": self._services.secrets.mask(valid_unicode(text))}
-        if fraction is not None:
-            data["fraction"] = fraction
-        self._log.publish_transient("progress", address, data, self.now())
+        data = ProgressReported(self._services.secrets.mask(valid_unicode(text)), fraction)
+        self._log.publish_transient(data, address, self.now())
 
     def use_store(self, store: Store) -> None:
         """Puts the run's memories and its working folder where the run will be stored: a process that

@@ -54,7 +54,7 @@ ONE_CALL = Amounts(model_calls=1)
 _PER = {"day": "per day", "month": "per month", "total": "in all"}
 
 
-class LimitReached(StoreError):
+class NoRoomLeft(StoreError):
     """A run cannot begin or continue, since a group or a token has reached a limit."""
 
     def __init__(self, text: str, retry_after: int | None) -> None:
@@ -134,7 +134,7 @@ class SharedBudgets:
     async def check_room(
         self, limits: Sequence[SharedLimit], wanted: Amounts | None = ONE_CALL, *, runs: bool = True
     ) -> None:
-        """LimitReached if a run with these limits would be one too many (`runs`), or could not make a call of
+        """NoRoomLeft if a run with these limits would be one too many (`runs`), or could not make a call of
         this size. No amounts: the run calls no model."""
         store, now = self._open_store(), self.clock()
         counted = [one for one in limits if runs and one.at_once is not None]
@@ -147,7 +147,7 @@ class SharedBudgets:
             shortage = find_shortage(budget, drawn, wanted or NOTHING)
             if shortage is not None:
                 end = limit.resets(now)
-                raise LimitReached(
+                raise NoRoomLeft(
                     f"{shared_limit_text(_figures(limit, shortage, now))}; {_advice(limit, now)}",
                     None if end is None else max(1, ceil(end - now)),
                 )
@@ -162,7 +162,7 @@ class SharedBudgets:
             wanted = msgspec.structs.replace(wanted, **{evidence["what"]: exact})
         try:
             await self.check_room(limits, wanted if spends else None)
-        except LimitReached as error:
+        except NoRoomLeft as error:
             raise StoreError(f"run {row.id} cannot be unlocked yet: {error}") from error
 
     async def drawn(self, limits: Sequence[SharedLimit]) -> list[tuple[Drawn, int | None]]:
@@ -183,9 +183,9 @@ def runs_at_once(limits: Sequence[SharedLimit]) -> list[RunsAtOnce]:
     return [limit.at_once for limit in limits if limit.at_once is not None]
 
 
-def too_many_runs(limit: SharedLimit) -> LimitReached:
+def too_many_runs(limit: SharedLimit) -> NoRoomLeft:
     text = f"the limit of {limit.quota.runs} runs at once of {limit.label} is reached; try again later"
-    return LimitReached(text, RUNS_RETRY_SECONDS)
+    return NoRoomLeft(text, RUNS_RETRY_SECONDS)
 
 
 def calls_models(plan: Plan) -> bool:

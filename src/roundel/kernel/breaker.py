@@ -21,8 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from roundel.kernel.dead_loop import SHOWN, LoopHistory, StaleMessages, Utterance, repetitions
 from roundel.kernel.novelty import ONE_PLACE
+from roundel.kernel.payloads import AnyTrip, LimitReached, Warned
 from roundel.kernel.state import TIMEOUT, TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
 from roundel.plan.graph import GraphPlan
 from roundel.plan.guards import guards
@@ -47,8 +50,8 @@ def lock(
     Only the first lock counts; a later one emits its event, and is found again after the unlock.
     """
     if emit_event:
-        data = {"what": what, "limit": limit, "address": address, **(evidence or {})}
-        run.emit("limit_reached", node_id, address, data)
+        reached = {"what": what, "limit": limit, "address": address, **(evidence or {})}
+        run.emit(msgspec.convert(reached, LimitReached), node_id, address)
     if run.lock is None:
         run.lock = Lock(what, limit, address, node_id, evidence or {})
         run.lock_budget = None
@@ -116,9 +119,8 @@ def _warn_about_staleness(run: Run, history: LoopHistory, rounds: int, at: Place
     shown = "; ".join(f"{before[:40]!r} became {now[:40]!r}" for before, now in changes[-2:])
     text = f"For {rounds} rounds, '{node_id}' has changed only a word or a number here and there"
     message = f"{text}: {shown}" if shown else text
-    run.emit(
-        "warning", node_id, address, {"message": message, "code": "stale", "address": address, **evidence}
-    )
+    warned = {"message": message, "code": "stale", "address": address, **evidence}
+    run.emit(msgspec.convert(warned, Warned), node_id, address)
 
 
 def check_time(run: Run, execution: Execution) -> None:
@@ -144,8 +146,8 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
         return
     node_id, address = at
     place = {"address": address} if address else {}
-    data = {"trigger": trigger, "state": "SUSPENDED_LOCKED", **place, **figures, **evidence}
-    run.emit("breaker_tripped", node_id or None, address or None, data)
+    tripped = {"trigger": trigger, "state": "SUSPENDED_LOCKED", **place, **figures, **evidence}
+    run.emit(msgspec.convert(tripped, AnyTrip), node_id or None, address or None)
     limit = next((figures[name] for name in TRIPS[trigger].limits if name in figures), 0)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, emit_event=False)
 

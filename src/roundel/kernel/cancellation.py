@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from roundel.kernel.budget import release
 from roundel.kernel.commands import Ask, Cancel
 from roundel.kernel.debugging import loop_ended
+from roundel.kernel.payloads import NodeSkipped
 from roundel.kernel.state import CompositeRun, Execution, Failure, GraphInstance, Run, ToolLoop
 
 
@@ -57,8 +58,7 @@ def cancel_executions(
             whole = execution.owner.execution
         while whole is not None and whole.address not in reported:
             reported.add(whole.address)
-            data = {"status": "skipped", "reason": reason}
-            run.emit("node_state_change", whole.node.id, whole.address, data)
+            run.emit(NodeSkipped(reason), whole.node.id, whole.address)
             around = whole.activation.instance
             whole = None if around in within else around.caller
 

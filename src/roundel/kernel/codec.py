@@ -47,7 +47,7 @@ class Codec(Generic[T]):
         hook: Callable[[Any], Any] | None = None,
     ) -> None:
         """`oldest` is the oldest version that can be read; `hook` encodes objects that are not JSON."""
-        self.name = name
+        self.name, self.kind = name, kind
         self.version = version
         self._oldest = oldest
         self._upgrades = dict(upgrades or {})

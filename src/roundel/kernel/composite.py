@@ -33,6 +33,7 @@ from roundel.kernel.debugging import loop_ended
 from roundel.kernel.facts import Decide, Failed, Outcome
 from roundel.kernel.lifecycle import add_ordinals, complete, deliver_input, fail
 from roundel.kernel.loops import begin_round
+from roundel.kernel.payloads import EventData, LimitReached, LoopLeft, LoopRound, as_told
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
     START_ITERATIONS,
@@ -59,7 +60,7 @@ class CompositeAction(Struct, frozen=True):
     """A question for the node's behaviour; it becomes the `state` of the Call."""
     inputs: tuple[Message, ...] = ()
     """The inputs of that Call."""
-    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    events: tuple[EventData, ...] = ()
     reached: tuple[str, int] | None = None
     """The name and value of a limit that was reached without locking the run."""
     lock: tuple[str, int] | None = None
@@ -187,8 +188,8 @@ def _apply(
     action = as_action(decided)
     execution = composite_run.execution
     node, address = execution.node, execution.address
-    for name, data in action.events:
-        run.emit(name, node.id, address, data)
+    for data in action.events:
+        run.emit(as_told(node.kind.events, data), node.id, address)
     if action.error:
         kind, attempts, reason = (
             (failed.error_type, failed.attempts, failed.reason) if failed else ("ExpressionError", 1, "")
@@ -208,7 +209,7 @@ def _apply(
         _cancel_later_rounds(run, composite_run, action.last)
     if action.reached is not None:
         what, limit = action.reached
-        run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
+        run.emit(LimitReached(what, limit, address), node.id, address)
     if action.lock is not None:
         lock(run, *action.lock, node.id, address)
     if action.iterations:
@@ -256,8 +257,7 @@ def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
         _count_part(composite_run, *execution.part)
     if node.kind.loops:
         composite_run.record.left(outcome.reason, order_key(execution.activation))
-        data = {"loop": node.id, "rounds": composite_run.round, "reason": outcome.reason}
-        run.emit("loop_exit", node.id, execution.address, data)
+        run.emit(LoopLeft(node.id, composite_run.round, outcome.reason), node.id, execution.address)
         loop_ended(run, composite_run.stem)
     complete(run, execution, outcome)
 
@@ -297,7 +297,7 @@ def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, i
         composite_run.round = number
         composite_run.record.rounds += 1
         if node.kind.loops:
-            run.emit("loop_round", node.id, address, {"loop": node.id, "round": number})
+            run.emit(LoopRound(node.id, number), node.id, address)
     if iteration.parallel_index is not None:
         body_run.ordinals = [count + iteration.parallel_index for count in composite_run.base]
     if iteration.repeat:

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from roundel.kernel.facts import WaitingEdited
+from roundel.kernel.payloads import MessageEdited, Warned
 from roundel.kernel.queue import Key, peek
 from roundel.kernel.state import (
     START_CALLS,
@@ -230,7 +231,7 @@ def _holds(run: Run, debug: DebugState, breakpoint: Breakpoint, stop: StopPoint)
         if str(breakpoint) not in debug.problems:
             debug.problems[str(breakpoint)] = str(error)
             message = f"the condition of a breakpoint counts as false where it fails: {error}"
-            run.emit("warning", stop.node.id, stop.address, {"message": message})
+            run.emit(Warned(message), stop.node.id, stop.address)
         return False
     return holds
 
@@ -424,10 +425,7 @@ def edit_waiting(run: Run, fact: WaitingEdited) -> None:
     # The content may have typed blocks, which only another text replaces.
     content = message.content if message.text == fact.text else fact.text
     _replace_waiting(queue, fact.position, msgspec.structs.replace(message, content=content, data=data))
-    shown: dict[str, Any] = {"text": fact.text, "position": fact.position}
-    if fact.data is not None:
-        shown["data"] = fact.data
-    run.emit("message_edited", queue.node.id, fact.address, shown)
+    run.emit(MessageEdited(fact.text, fact.position, fact.data), queue.node.id, fact.address)
 
 
 def _replace_waiting(queue: WaitingQueue, position: int, edited: Message) -> None:

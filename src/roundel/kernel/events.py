@@ -10,14 +10,20 @@ import time
 from functools import lru_cache
 from typing import Any, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
-from roundel.kernel.codec import Codec
+from roundel.kernel.codec import Codec, CodecError
+from roundel.kernel.payloads import Custom, EventData, decode_payload, of_version_1
 from roundel.workflow.address import Path
 
-TRANSIENT = ("token_stream", "progress", "call_waiting")
-"""Events about a call in flight. They are not part of the run: they have no number, are never stored,
-and reach only those who follow the run at that moment."""
+NUMBERING = 1
+"""The version of the numbers of events: another version may give the same event of a run another `seq`. The
+positions of clients name it (server/cursors.py)."""
+
+
+_NO_DATA = Custom("", {})
+"""Fields without a default cannot follow the optional ones; every event has data."""
 
 
 # Statuses. web/src/api/statuses.ts is written from them (tools/web_types.py).
@@ -46,18 +52,44 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     """The number of the event in its run, from 1; 0 for a transient event, which has no `seq` in
     JSON."""
     event: str
+    """The name of the event: that of its data."""
     timestamp: str
     run_id: str
     node_id: str | None = None
     address: str | None = None
-    data: dict[str, Any] = {}
+    data: EventData = _NO_DATA
     path: Path = ()
     """What is around the node, outermost first; for an event of a round, that round is the last step."""
     part: str = ""
     """`2` or `2.1`, for a part of a dynamic edge."""
 
+    def fields(self) -> dict[str, Any]:
+        """The data as JSON has it."""
+        fields: dict[str, Any] = msgspec.to_builtins(self.data, enc_hook=repr)
+        return fields
 
-EVENTS: Codec[Event] = Codec("an event", Event, hook=repr)
+
+class _StoredEvent(Struct, frozen=True, gc=False):
+    """An event whose data is not decoded yet: its name says which type it has."""
+
+    seq: int
+    event: str
+    timestamp: str
+    run_id: str
+    node_id: str | None = None
+    address: str | None = None
+    data: Raw = Raw(b"{}")
+    path: Path = ()
+    part: str = ""
+
+
+def _with_types(fields: dict[str, Any]) -> dict[str, Any]:
+    """An event of version 1, whose data had no type."""
+    payload = of_version_1(fields["event"], fields.get("data", {}))
+    return {**fields, "event": payload.event, "data": msgspec.to_builtins(payload)}
+
+
+EVENTS: Codec[Any] = Codec("an event", _StoredEvent, version=2, upgrades={1: _with_types}, hook=repr)
 _NO_NUMBER = b'{"seq":0,'
 
 
@@ -70,7 +102,22 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(line: bytes, version: int | None = None) -> Event:
     """Decodes an event; CodecError."""
-    return EVENTS.decode(line if line.startswith(b'{"seq":') else _NO_NUMBER + line[1:], version)
+    stored = EVENTS.decode(line if line.startswith(b'{"seq":') else _NO_NUMBER + line[1:], version)
+    try:
+        data = decode_payload(stored.event, stored.data)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"the data of the event {stored.event} cannot be decoded: {error}") from error
+    return Event(
+        stored.seq,
+        data.event,
+        stored.timestamp,
+        stored.run_id,
+        stored.node_id,
+        stored.address,
+        data,
+        stored.path,
+        stored.part,
+    )
 
 
 def stamp(seconds: float) -> str:

@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from roundel.kernel.breaker import record_message, record_result
@@ -48,6 +49,17 @@ from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
+from roundel.kernel.payloads import (
+    AnswerTimeout,
+    ExpiryAction,
+    LoopLeft,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    QuestionAsked,
+    QueuedInput,
+    told_by_node,
+)
 from roundel.kernel.queue import Arrival, Delivery, admit, peek, retain
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
@@ -105,14 +117,15 @@ def set_intercepts(run: Run, intercepts: InterceptPoints) -> None:
     )
 
 
-RUNNING = {"status": "running"}
+RUNNING = NodeRunning()
+"""The data of every first `running` event."""
 SCORED_ROUNDS = 20
 """Rounds of a loop whose scores a run remembers."""
 SCORED_LOOPS = 8
 """Loops whose scores a run remembers: those inside of parts that run in parallel are loops of their own."""
+COMPLETED = NodeCompleted()
 MAX_SCORE = 1e300
 """Scores beyond it are not remembered: they could not be drawn."""
-"""The data of every `running` event. It is shared, so nothing may change it."""
 
 
 def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> None:
@@ -266,13 +279,14 @@ def _ask(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...], or
 
 def emit_question(run: Run, node: NodePlan, ask: Ask) -> None:
     """Emits the question of a human node, or of a tool loop about one of its calls."""
-    data: dict[str, Any] = ask.about or {
-        "prompt": getattr(node.config, "description", ""),
-        "input": [{"source": message.source, "text": message.text} for message in ask.inputs],
-    }
+    if ask.about:
+        asked = msgspec.convert(ask.about, QuestionAsked)
+    else:
+        queued = [QueuedInput(message.source, message.text) for message in ask.inputs]
+        asked = QuestionAsked(getattr(node.config, "description", ""), queued)
     if ask.deadline is not None:
-        data = {**data, "deadline": stamp(ask.deadline), "timeout": ask.timeout}
-    run.emit("human_input_required", node.id, ask.address, data)
+        asked = replace(asked, deadline=stamp(ask.deadline), timeout=ask.timeout)
+    run.emit(asked, node.id, ask.address)
 
 
 TIMEOUT_PORT = "timeout"
@@ -298,11 +312,11 @@ def expire(run: Run, execution: Execution, ask: Ask) -> None:
     fail(run, execution, f"nobody answered within {within}", "Timeout")
 
 
-def emit_expiry(run: Run, execution: Execution, ask: Ask, action: str) -> None:
+def emit_expiry(run: Run, execution: Execution, ask: Ask, action: ExpiryAction) -> None:
     """Emits `human_input_timeout`; `action` is what happens instead of an answer."""
     assert ask.deadline is not None
-    data = {"deadline": stamp(ask.deadline), "timeout": ask.timeout, "action": action}
-    run.emit("human_input_timeout", execution.node.id, execution.address, data)
+    expired = AnswerTimeout(stamp(ask.deadline), ask.timeout, action)
+    run.emit(expired, execution.node.id, execution.address)
 
 
 def deadline_after(run: Run, timeout: float | None) -> tuple[float | None, float]:
@@ -457,26 +471,23 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
 
 def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     node, messages, address = execution.node, outcome.messages, execution.address
-    data: dict[str, Any]
+    report = outcome.report or None
     if messages and node.logs_output:
         last = messages[-1]
         text = last.content if last.content.__class__ is str else last.text
-        data = {"status": "completed", "output": text}
-        if last.data:
-            data["data"] = last.data
-            if "score" in last.data:
-                _record_score(run, execution, last.data["score"])
+        fields = last.data or None
+        if fields is not None and "score" in fields:
+            _record_score(run, execution, fields["score"])
+        data = NodeCompleted(text, fields, report)
     else:
-        data = {"status": "completed"}
-    if outcome.report:
-        data.update(outcome.report)
-        if "score" in outcome.report:
-            _record_score(run, execution, outcome.report["score"])
+        data = COMPLETED if report is None else NodeCompleted(report=report)
+    if report is not None and "score" in report:
+        _record_score(run, execution, report["score"])
     if outcome.usage is not None:
         record_usage(run, execution, outcome)
     # Usage and events of the node come before `completed`, which is the last event of an execution.
-    for name, fields in outcome.events:
-        run.emit(name, node.id, address, fields)
+    for name, told in outcome.events:
+        run.emit(told_by_node(node.kind.events, name, told), node.id, address)
     run.seq = seq = run.seq + 1  # as run.emit does, inlined
     path, part = execution.activation.path, part_of(address) if execution.part is not None else ""
     run.events.append(
@@ -677,10 +688,8 @@ def _propagate(run: Run, failure: Failure, level: Execution) -> None:
     """Takes a failure that the error edges of the node `level` do not handle outwards."""
     while True:
         if level.address == failure.address:
-            data = {"status": "failed", "error": failure.error, "type": failure.type}
-            if failure.reason:
-                data["reason"] = failure.reason
-            run.emit("node_state_change", level.node.id, level.address, data)
+            failed = NodeFailed(failure.error, failure.type, failure.reason)
+            run.emit(failed, level.node.id, level.address)
         instance = level.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration
         if composite_run is not None and composite_run.controller.catches_failure(iteration):
@@ -795,8 +804,8 @@ def handle_body_failure(run: Run, handled: HandledFailure) -> None:
         composite_run.pending.clear()
         if execution.node.kind.loops:
             composite_run.record.left("failed", order_key(execution.activation))
-            data = {"loop": execution.node.id, "rounds": composite_run.round, "reason": "failed"}
-            run.emit("loop_exit", execution.node.id, execution.address, data)
+            left = LoopLeft(execution.node.id, composite_run.round, "failed")
+            run.emit(left, execution.node.id, execution.address)
             loop_ended(run, composite_run.stem)
     _send_failure(run, handled.failure, execution, handled.deliveries)
 
@@ -806,8 +815,7 @@ def _emit_failed_between(run: Run, handled: HandledFailure) -> None:
     failure = handled.failure
     caller = failure.execution.activation.instance.caller
     while caller is not None and caller is not handled.execution:
-        data = {"status": "failed", "error": failure.error, "type": failure.type}
-        run.emit("node_state_change", caller.node.id, caller.address, data)
+        run.emit(NodeFailed(failure.error, failure.type), caller.node.id, caller.address)
         caller = caller.activation.instance.caller
 
 
@@ -817,8 +825,7 @@ def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequ
     A part of a dynamic edge has an outcome like any other part; its message walks when all parts are
     done.
     """
-    data = {"status": "failed", "handled": True, **failure.data}
-    run.emit("node_state_change", level.node.id, level.address, data)
+    run.emit(NodeFailed(handled=True, **failure.data), level.node.id, level.address)
     outcome = _failure_outcome(failure)
     if level.part is not None:
         _part_done(run, level, *level.part, outcome)

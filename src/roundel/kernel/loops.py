@@ -24,6 +24,7 @@ from roundel.kernel.breaker import breaker_of, history_of, last_messages, lock, 
 from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import LoopLeft, LoopRound
 from roundel.kernel.queue import compact
 from roundel.kernel.state import (
     GRAPH_OVER,
@@ -50,7 +51,7 @@ def begin_round(run: Run, activation: Activation) -> None:
     activation.next_round()
     if activation.parent is not None:
         name, address, path = activation.name, activation.address, activation.path
-        data = {"loop": name, "round": activation.round}
+        data = LoopRound(name, activation.round)
         run.seq = seq = run.seq + 1  # as run.emit does, inlined
         run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, address, data, path))
     for index in activation.scope.roots:
@@ -141,10 +142,8 @@ def leave_between_rounds(run: Run, activation: Activation) -> None:
 
 def _loop_over(run: Run, activation: Activation, reason: str) -> None:
     activation.record.left(reason, order_key(activation))
-    data = {"loop": activation.name, "rounds": activation.round, "reason": reason}
-    if activation.exit_by:
-        data["by"] = activation.exit_by
-    run.emit("loop_exit", activation.name, activation.address, data)
+    left = LoopLeft(activation.name, activation.round, reason, activation.exit_by)
+    run.emit(left, activation.name, activation.address)
     loop_ended(run, activation.stem)
     # By way of the ready queue, so that loops nested a thousand deep need no deep stack to end.
     run.ready_queue.append((activation, LOOP_OVER))

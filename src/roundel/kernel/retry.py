@@ -27,6 +27,7 @@ from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, I
 from roundel.kernel.composite import decide_again
 from roundel.kernel.facts import CallResult, Fact, InheritedResult
 from roundel.kernel.lifecycle import conclude, emit_question, run_parts, send
+from roundel.kernel.payloads import NodeRunning
 from roundel.kernel.state import START_AGAIN, EdgeWalk, Execution, Failure, Run, ToolLoop
 from roundel.kernel.tool_loop import next_ordinal
 from roundel.kernel.usage import fits_budget
@@ -87,7 +88,7 @@ def _send_again(run: Run, execution: Execution, command: Call | Ask | EvaluateEd
     if isinstance(command, Ask) and command.deadline is not None:
         command = replace(command, deadline=run.since + command.timeout)
     execution.command = command
-    run.emit("node_state_change", node.id, execution.address, {"status": "running", "retried": True})
+    run.emit(NodeRunning(retried=True), node.id, execution.address)
     if isinstance(command, Ask):
         emit_question(run, node, command)
     run.commands.append(command)

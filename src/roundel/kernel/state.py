@@ -43,6 +43,7 @@ from roundel.kernel.facts import (
     Outcome,
     failure_data,
 )
+from roundel.kernel.payloads import EventData, LoopTotals, RunFinished, RunUsage, Warned
 from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.address import parse
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
@@ -909,15 +910,17 @@ class Run:
             self.started_at += gap
             self.deadline += gap
 
-    def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
+    def emit(self, data: EventData, node_id: str | None = None, address: str | None = None) -> None:
         """Emits an event. The plan is asked what is around the address, and remembers it."""
         # Inlined for the most frequent events (lifecycle.launch, lifecycle._emit_completed,
         # loops.begin_round).
         self.seq = seq = self.seq + 1
         path, part = self.around(address)
-        self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data, path, part))
-        if event == "warning" and len(self.guard_stats.warnings) < MAX_WARNINGS:
-            self.guard_stats.warnings.setdefault(str(data.get("message", "")), address or "")
+        self.events.append(
+            Event(seq, data.event, self.stamp, self.run_id, node_id, address, data, path, part)
+        )
+        if data.__class__ is Warned and len(self.guard_stats.warnings) < MAX_WARNINGS:
+            self.guard_stats.warnings.setdefault(data.message, address or "")
 
     def around(self, address: str | None) -> tuple[Path, str]:
         """The `path` and `part` of an event at an address."""
@@ -949,8 +952,14 @@ class Run:
             usage["cost_usd"] = dollars(self.usage["cost_usd"])
         return usage
 
-    def summary(self) -> dict[str, Any]:
+    def finished(self) -> RunFinished:
         """The data of `run_finished`."""
+        summary = self.summary()
+        loops = {name: LoopTotals(**totals) for name, totals in summary["loops"].items()}
+        return RunFinished(**{**summary, "loops": loops, "usage": RunUsage(**summary["usage"])})
+
+    def summary(self) -> dict[str, Any]:
+        """What a run has done, as JSON."""
         data: dict[str, Any] = {
             "status": self.status,
             "output": self.output.text if self.output else "",

@@ -114,7 +114,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -197,6 +197,16 @@ from roundel.kernel.lifecycle import (
     update_intercept_inputs,
 )
 from roundel.kernel.loops import begin, enter, graph_result, next_round, settle, settle_loop, unfired_edges
+from roundel.kernel.payloads import (
+    AnswerReceived,
+    EndNotReached,
+    MessageEdited,
+    NodeSkipped,
+    RunStarted,
+    RunStateChanged,
+    of_version_1,
+    told_by_middleware,
+)
 from roundel.kernel.retry import forget_inherited, inherit, retry_call, start_again
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
@@ -299,9 +309,9 @@ def revise(fact: Revised, plan: Plan) -> tuple[Run, list[Event]]:
     run.seq, run.revision = fact.seq, fact.revision
     run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
-    run.emit("run_state_change", None, None, {"status": "running", "reason": "retried with changes"})
-    for event in fact.events:
-        run.emit(*event)
+    run.emit(RunStateChanged("running", "retried with changes"))
+    for name, node_id, address, data in fact.events:
+        run.emit(of_version_1(name, data), node_id, address)
     return run, run.events
 
 
@@ -314,8 +324,7 @@ def _started(run: Run, fact: Started) -> None:
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
     set_intercepts(run, fact.intercepts)
     graph = run.plan.graph
-    data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
-    run.emit("run_started", None, None, {**data, "model": fact.model} if fact.model else data)
+    run.emit(RunStarted(graph.graph.id, fact.input[-1].text if fact.input else "", fact.model))
     if fact.paused:
         run.paused = "paused"
         start_debugging(run)
@@ -362,10 +371,8 @@ def _answered(run: Run, fact: Answered) -> None:
             "resume the run, and it continues without the answer"
         )
     _close_question(run, execution, fact.time, "answered")
-    data: dict[str, Any] = {"text": fact.message.text}
-    if fact.message.data:
-        data["data"] = fact.message.data
-    run.emit("human_input_received", execution.node.id, fact.address, data)
+    received = AnswerReceived(fact.message.text, fact.message.data or None)
+    run.emit(received, execution.node.id, fact.address)
     if execution.owner is not None:
         on_person_answer(run, execution, fact.message)
     else:
@@ -403,7 +410,7 @@ def _close_question(run: Run, execution: Execution, time: float, reason: str) ->
     del run.calls[execution.address]
     if run.status == "waiting":
         run.status = "running"
-        run.emit("run_state_change", None, None, {"status": "running", "reason": reason})
+        run.emit(RunStateChanged("running", reason))
 
 
 def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
@@ -424,7 +431,7 @@ def _intercepted(run: Run, fact: Intercepted) -> None:
     run.set_time(fact.time)
     del run.calls[fact.address]
     for name, data in fact.events:
-        run.emit(name, execution.node.id, fact.address, data)
+        run.emit(told_by_middleware(name, data), execution.node.id, fact.address)
     # Without messages it was the intercept before the node: now the node starts. With messages it was
     # the intercept of its output: now the output is used.
     if intercept.messages is None:
@@ -447,7 +454,7 @@ def _failed(run: Run, fact: Failed) -> None:
     run.set_time(fact.time)
     del run.calls[fact.address]
     for name, data in fact.events:
-        run.emit(name, execution.node.id, fact.address, data)
+        run.emit(told_by_middleware(name, data), execution.node.id, fact.address)
     if run.budgeted:
         release(run, execution)
         # Nobody reports the usage of a failed model call, but it was made: it counts as one call. The
@@ -500,7 +507,7 @@ def _waited(run: Run, fact: Waited) -> None:
     run.set_time(fact.time)
     run.status = "waiting"
     reason = "for " + ", ".join(sorted(call.address for call in questions))
-    run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
+    run.emit(RunStateChanged("waiting", reason))
 
 
 def _time_up(run: Run, fact: TimeUp) -> None:
@@ -581,7 +588,7 @@ def _resumed(run: Run, fact: Resumed) -> None:
     run.update_fast_path()
     if run.status == "paused":
         run.status = "running"
-        run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
+        run.emit(RunStateChanged("running", "resumed"))
     _queue_held(run)
     advance(run)
 
@@ -604,7 +611,7 @@ def _stepped(run: Run, fact: Stepped) -> None:
     debug = start_debugging(run)
     debug.until, debug.stopped_at = None, ("", "")
     run.paused, run.status = STEP, "running"
-    run.emit("run_state_change", None, None, {"status": "running", "reason": STEP})
+    run.emit(RunStateChanged("running", STEP))
     # An ordinary pause has held back more than nodes: what leads to them is decided first, still paused.
     _queue_held(run)
     advance(run, updates_status=False)
@@ -645,7 +652,7 @@ def _retried(run: Run, fact: Retried) -> None:
         run.debug.until = None
     run.update_fast_path()
     run.status = "running"
-    run.emit("run_state_change", None, None, {"status": "running", "reason": "retried"})
+    run.emit(RunStateChanged("running", "retried"))
     run.ready_queue.extend((failure, START_AGAIN) for failure in run.unfinished)
     run.ready_queue.extend(run.held)
     run.unfinished.clear()
@@ -688,7 +695,7 @@ def _edited(run: Run, fact: Edited) -> None:
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
     _edit_owner(execution, inputs)
-    run.emit("message_edited", execution.node.id, fact.address, {"text": fact.message.text})
+    run.emit(MessageEdited(fact.message.text), execution.node.id, fact.address)
     run.commands += (Cancel(fact.address), changed)
 
 
@@ -824,7 +831,7 @@ def _pause(run: Run) -> None:
     if run.paused != BREAKPOINT:
         _note_stop(run)
     run.status = "paused"
-    run.emit("run_state_change", None, None, {"status": "paused", **run.pause_details()})
+    run.emit(RunStateChanged("paused", **run.pause_details()))
 
 
 def _note_stop(run: Run) -> None:
@@ -846,10 +853,10 @@ def waits_only_for_people(run: Run) -> bool:
     return all(isinstance(call.command, Ask) for call in run.calls.values())
 
 
-def change_status(run: Run, status: RunStatus, reason: str) -> None:
+def change_status(run: Run, status: Literal["suspended_locked"], reason: str) -> None:
     """Sets the status and emits `run_state_change`."""
     run.status = status
-    run.emit("run_state_change", None, None, {"status": status, "reason": reason})
+    run.emit(RunStateChanged(status, reason))
 
 
 def _decide(run: Run, activation: Activation, unit: Unit) -> None:
@@ -893,7 +900,7 @@ def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> Non
 
 
 def skip(run: Run, node_id: str, address: str, reason: str) -> None:
-    run.emit("node_state_change", node_id, address, {"status": "skipped", "reason": reason})
+    run.emit(NodeSkipped(reason), node_id, address)
 
 
 def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
@@ -922,7 +929,7 @@ def _graph_over(run: Run, activation: Activation) -> None:
     caller = instance.caller
     if not messages:
         node_id, address = (caller.node.id, caller.address) if caller else (None, None)
-        run.emit("end_not_reached", node_id, address, {"edges": unfired_edges(instance)})
+        run.emit(EndNotReached(unfired_edges(instance)), node_id, address)
     if instance.composite_run is not None:
         end_iteration(run, instance, messages)
         return
@@ -973,4 +980,4 @@ def end(run: Run, status: RunStatus) -> None:
     run.status = status
     if status != "failed":  # a failed run can be retried
         run.held.clear()
-    run.emit("run_finished", None, None, run.summary())
+    run.emit(run.finished())

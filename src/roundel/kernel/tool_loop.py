@@ -36,6 +36,14 @@ from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.debugging import loop_ended
 from roundel.kernel.facts import Failed, Outcome, failure_data
 from roundel.kernel.lifecycle import complete, deadline_after, emit_question, fail, jump_problem
+from roundel.kernel.payloads import (
+    EventData,
+    LimitReached,
+    ToolCallEnded,
+    ToolCallStarted,
+    as_told,
+    told_by_node,
+)
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
 from roundel.kernel.usage import fits_budget, record_usage
 from roundel.workflow.message import Message
@@ -60,10 +68,8 @@ class ToolLoopCall(Struct, frozen=True):
     """Whether a call without a label needs room for a call of the model."""
 
 
-_REDACTED: dict[str, Any] = {"arguments": {}, "result": ""}
-"""Event fields that are emptied for a node with `log_output: false`."""
-Shown = tuple[str, dict[str, Any], ToolLoopCall | None]
-"""An event: its name, its data, and the call that it is about; None for the node as a whole."""
+Shown = tuple[EventData, ToolLoopCall | None]
+"""The data of an event, and the call that it is about; None for the node as a whole."""
 
 
 class ToolLoopAction(Struct, frozen=True):
@@ -151,7 +157,8 @@ def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
     tool_loop, loop_call = _owner_of(execution)
     record_usage(run, execution, outcome)
     for name, data in outcome.events:
-        run.emit(name, execution.node.id, execution.address, data)
+        told = told_by_node(execution.node.kind.events, name, data)
+        run.emit(told, execution.node.id, execution.address)
     if loop_call.label:
         # Results of tools are what the breaker sees as progress from outside; the model's own replies
         # are not.
@@ -219,7 +226,7 @@ def _apply(
     _emit_events(run, tool_loop, action)
     if action.reached is not None:
         what, limit = action.reached
-        run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
+        run.emit(LimitReached(what, limit, address), node.id, address)
     if action.error or action.outcome is not None:
         loop_ended(run, tool_loop.stem)
     if action.error:
@@ -250,11 +257,20 @@ def _apply(
 
 def _emit_events(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
     node = tool_loop.execution.node
-    for name, data, loop_call in action.events:
-        if not node.logs_output:
-            data = {**data, **{field: nothing for field, nothing in _REDACTED.items() if field in data}}
+    for data, loop_call in action.events:
         address = _address(tool_loop, loop_call) if loop_call else tool_loop.execution.address
-        run.emit(name, node.id, address, data)
+        run.emit(as_told(node.kind.events, data if node.logs_output else _redacted(data)), node.id, address)
+
+
+def _redacted(data: EventData) -> EventData:
+    """The data for a node with `log_output: false`."""
+    match data:
+        case ToolCallStarted():
+            return replace(data, arguments={})
+        case ToolCallEnded():
+            return replace(data, arguments={}, result="")
+        case _:
+            return data
 
 
 def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:

@@ -26,6 +26,7 @@ from roundel.kernel.breaker import history_of
 from roundel.kernel.facts import Unlocked
 from roundel.kernel.lifecycle import update_intercept_inputs
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
+from roundel.kernel.payloads import BreakerUnlocked, RunStateChanged
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     CRASHES,
@@ -102,18 +103,14 @@ def unlock(run: Run, fact: Unlocked) -> None:
     # the next day may be used up as this one was.
     repeatable = changed or lock.what in (CRASHES, MANUAL, GROUP_LIMIT)
     run.guard_stats.last_unlock = "" if repeatable else _scope(lock)
-    data: dict[str, Any] = {"reason": fact.reason, "by": fact.by, "state": "RESUMED", "what": lock.what}
-    if fact.limits:
-        data["limits"] = fact.limits
     if fact.message is not None:
         _edit(run, fact.message)
-        data["message"] = fact.message
     if fact.note:
         run.note = Message(fact.note, "system", metadata={"source": "unlock"})
-        data["note"] = fact.note
-    if fact.exit:
-        data["exit"] = fact.exit
-    run.emit("breaker_unlocked", lock.node_id or None, lock.address or None, data)
+    unlocked = BreakerUnlocked(
+        fact.reason, fact.by, "RESUMED", lock.what, fact.limits or None, fact.message, fact.note, fact.exit
+    )
+    run.emit(unlocked, lock.node_id or None, lock.address or None)
     _raise(run, lock, fact.limits)
     if fact.exit:
         _leave(run, fact.exit)
@@ -123,7 +120,7 @@ def unlock(run: Run, fact: Unlocked) -> None:
     # reached.
     run.update_fast_path()
     run.status = "running"
-    run.emit("run_state_change", None, None, {"status": "running", "reason": f"unlocked: {fact.reason}"})
+    run.emit(RunStateChanged("running", f"unlocked: {fact.reason}"))
     run.ready_queue.extend(run.held)
     run.held.clear()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
+
 from roundel.kernel.breaker import lock
 from roundel.kernel.budget import (
     COST,
@@ -24,6 +26,7 @@ from roundel.kernel.budget import (
 )
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
+from roundel.kernel.payloads import TokenUsage, Warned
 from roundel.kernel.state import UNPRICED, Activation, Execution, Run
 from roundel.kernel.token_surge import count_tokens
 from roundel.plan.graph import NodePlan
@@ -88,7 +91,7 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
         # Embeddings, for example: the forecast expects none, so they must not look like a surge.
         run.guard_stats.aside += usage.input_tokens + usage.output_tokens
     if usage.input_tokens or usage.output_tokens or usage.cached:
-        run.emit("token_usage", node.id, address, _usage_data(usage))
+        run.emit(_shown_usage(usage), node.id, address)
 
 
 def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
@@ -115,7 +118,7 @@ def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
             text = (
                 f"no price is known for {named}, so the limit of {limit:g} dollars does not count its calls"
             )
-            run.emit("warning", execution.node.id, execution.address, {"message": text, "model": usage.model})
+            run.emit(Warned(text, model=usage.model), execution.node.id, execution.address)
         elif run.lock is None:
             evidence = {"scope": budget.name, "model": usage.model}
             if not tokens:  # the price does not matter then, known or not
@@ -130,13 +133,12 @@ def _lock_after_call(
     run.lock_budget = budget
 
 
-def _usage_data(usage: Usage) -> dict[str, Any]:
-    data: dict[str, Any] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    if usage.model:
-        data["model"] = usage.model
-        data["cost_usd"] = None if usage.unpriced_calls else usage.cost_usd
-    if usage.cached:
-        data["cached"] = True
-    elif not usage.model_calls:
-        data["aside"] = True
-    return data
+def _shown_usage(usage: Usage) -> TokenUsage:
+    return TokenUsage(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.model,
+        UNSET if not usage.model else None if usage.unpriced_calls else usage.cost_usd,
+        usage.cached,
+        aside=not usage.cached and not usage.model_calls,
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from roundel.kernel.payloads import MemoryFailed
 from roundel.llm.resource_pool import ResourceLease
 from roundel.memory.files import FileIndex
 from roundel.memory.namespaces import MemoryBinding, bind_memories, shelf_of
@@ -128,7 +129,7 @@ class MemoryMiddleware(Middleware):
                 await write
         except Exception as error:
             problem = timeout_text(seconds) if limit.expired() else describe_error(error)
-            visit.tell("memory_error", **error_data(name, problem, memory.mask))
+            visit.events.append((MemoryFailed.event, error_data(name, problem, memory.mask)))
 
     async def _write_working(self, visit: Visit, messages: tuple[Message, ...]) -> None:
         memory, settings = self._memory, self._memory.settings

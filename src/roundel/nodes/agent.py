@@ -15,6 +15,7 @@ import msgspec
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage, failure_data
+from roundel.kernel.payloads import ContextCompacted, MemoryFailed, ToolCallStarted, Warned
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import (
     CONTEXT,
@@ -249,7 +250,7 @@ class _AgentBehaviour:
                 reply = await self._summarize(call, units[compacted.first :][: compacted.removed], compacted)
             except Exception as error:
                 text = f"the summary failed, so {compacted.messages} messages were dropped: {error}"
-                events.append(("warning", {"message": text}))
+                events.append((Warned.event, {"message": text}))
             else:
                 summary = summary_text(compacted.messages, reply.text.strip())
                 after = compacted.after + text_tokens(summary)
@@ -257,7 +258,7 @@ class _AgentBehaviour:
         strategy = "drop_oldest" if reply is None else "summarize"
         figures = {"before": compacted.before, "after": compacted.after, "messages": compacted.messages}
         usage = usage_of(reply) if reply is not None else None
-        shown = (*events, ("context_compacted", {"strategy": strategy, **figures}))
+        shown = (*events, (ContextCompacted.event, {"strategy": strategy, **figures}))
         return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=shown)
 
     async def _summarize(self, call: Call, units: Units, compacted: Compacted) -> Reply:
@@ -417,6 +418,7 @@ NODE = NodeType(
     example=EXAMPLE,
     aliases=("llm",),
     speaks=True,
+    events=(Warned.event, MemoryFailed.event, ContextCompacted.event, ToolCallStarted.event),
     single=lambda _config: True,
     calls=calls,
     conversation=conversation,

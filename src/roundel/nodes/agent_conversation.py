@@ -38,13 +38,13 @@ approve with other arguments.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from roundel.kernel.events import ToolStatus
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import ToolCallEnded, ToolCallStarted, Warned
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.compaction import Compacted, apply_compaction
 from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
@@ -212,7 +212,7 @@ class AgentConversation:
             # Without a prompt for a person this is an ordinary call, at the address where the person was
             # asked.
             use = ToolLoopCall(ToolUse(request), loop_call.label, loop_call.round)
-            return ToolLoopAction((use,), events=(_tool_event(use, "running"),))
+            return ToolLoopAction((use,), events=(_started(use, "running"),))
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
         return self._on_tool_result(loop_call, result)
 
@@ -242,11 +242,11 @@ class AgentConversation:
             )
             self._results[number] = refusal = self._refuse(number, request)
             if refusal is not None:
-                events.append(_tool_event(loop_call, refusal.status, refusal.text))
+                events.append(_ended(loop_call, refusal))
             else:
                 loop_calls.append(loop_call)
                 events.append(
-                    _tool_event(loop_call, "running" if loop_call.person_prompt is None else "waiting")
+                    _started(loop_call, "running" if loop_call.person_prompt is None else "waiting")
                 )
         max_calls = self._config.max_calls_per_round
         reached = ("calls_per_round", max_calls) if len(reply.tool_calls) > max_calls else None
@@ -300,7 +300,7 @@ class AgentConversation:
         # Results arrive in any order. The label is unique in its round, so it identifies the request.
         number = call_labels(self._reply).index(loop_call.label)
         self._results[number] = result
-        events = (_tool_event(loop_call, result.status, result.text),)
+        events = (_ended(loop_call, result),)
         return ToolLoopAction(events=events) if None in self._results else self._end_round(events)
 
     def _end_round(self, events: tuple[Shown, ...]) -> ToolLoopAction:
@@ -391,7 +391,7 @@ class AgentConversation:
             data = {"answered": False}
         if reply.cut:
             data = {**(data or {}), "stop_reason": "length"}
-        events: tuple[Shown, ...] = () if answered else (("warning", {"message": NO_ANSWER}, None),)
+        events: tuple[Shown, ...] = () if answered else ((Warned(NO_ANSWER), None),)
         message = Message(text if answered else "", "assistant", data)
         return ToolLoopAction(outcome=Outcome((message,)), events=events)
 
@@ -478,18 +478,17 @@ def call_labels(reply: Reply) -> list[str]:
     return labels
 
 
-def _tool_event(loop_call: ToolLoopCall, status: ToolStatus, result: str | None = None) -> Shown:
+def _started(loop_call: ToolLoopCall, status: Literal["waiting", "running"]) -> Shown:
     request: ToolRequest = loop_call.what.request
-    data: dict[str, Any] = {
-        "name": request.name,
-        "arguments": request.arguments,
-        "status": status,
-        "round": loop_call.round,
-        "id": request.id,
-    }
-    if result is not None:
-        data["result"] = result
-    return "tool_call", data, loop_call
+    data = ToolCallStarted(request.name, request.arguments, status, loop_call.round, request.id)
+    return data, loop_call
+
+
+def _ended(loop_call: ToolLoopCall, result: ToolResult) -> Shown:
+    request: ToolRequest = loop_call.what.request
+    status, text = result.status, result.text
+    data = ToolCallEnded(request.name, request.arguments, status, loop_call.round, request.id, text)
+    return data, loop_call
 
 
 # Approval of tool calls by a person.

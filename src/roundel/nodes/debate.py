@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from roundel.kernel.composite import CompositeAction
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import DebateRound, EventData, Warned
 from roundel.kernel.state import Iteration
 from roundel.nodes.consensus import Choice, Consensus, count_consecutive, has_consensus, read_ballot
 from roundel.nodes.participants import (
@@ -40,7 +41,7 @@ from roundel.workflow.node_type import NodeType
 
 Pair = tuple[str, str]
 """A participant that speaks, and the participant that it answers."""
-Events = tuple[tuple[str, dict[str, Any]], ...]
+Events = tuple[EventData, ...]
 DebateOutput = Literal["round", "last"]
 """What a debate hands on: the answers of its last round, or the last one alone."""
 
@@ -135,7 +136,7 @@ class DebateController(ParticipantController):
         self.latest[speaker] = Message(answer.content, "user", answer.data, metadata)
         self.transcript.append(self.latest[speaker])
         self.history.append({"agent": speaker, "content": answer.text, "round": self.round})
-        return (("debate_round", {"round": self.round, "agent": speaker, "content": answer.text}),)
+        return (DebateRound(self.round, speaker, answer.text),)
 
     def _end_round(self, events: Events) -> CompositeAction:
         """Determines whether the participants agree, by words or by starting the judge."""
@@ -159,7 +160,7 @@ class DebateController(ParticipantController):
         if choice != "abstain":
             return self._continue_or_finish(choice == "approve", ())
         text = f"The judge said neither yes nor no, which counts as no: {judgement.text[:80]!r}"
-        return self._continue_or_finish(False, (("warning", {"message": text}),))
+        return self._continue_or_finish(False, (Warned(text),))
 
     def _continue_or_finish(self, agree: bool, events: Events) -> CompositeAction:
         self.rounds_agreed = count_consecutive(self.rounds_agreed, agree)
@@ -429,6 +430,7 @@ NODE = NodeType(
     Config,
     "Lets participants answer each other for a number of rounds or until they agree.",
     prepare_composite,
+    events=(DebateRound.event, Warned.event),
     title="Debate",
     zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),
     example=EXAMPLE,

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from roundel.kernel.commands import Call
 from roundel.kernel.events import stamp
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import ScoreRegression
 from roundel.nodes.consensus import Consensus, count_consecutive, has_consensus
 from roundel.nodes.score import Number, Score, as_number, find_score, make_scorer, score_from_fields
 from roundel.nodes.services import Behaviour, Services
@@ -387,7 +388,7 @@ def _outcome(
         state=loop_state,
         report=report,
         reason=decision.exit_reason,
-        events=(("score_regression", regression.fields()),) if regression else (),
+        events=((ScoreRegression.event, regression.fields()),) if regression else (),
     )
 
 
@@ -413,6 +414,7 @@ NODE = NodeType(
     Config,
     "Decides whether a loop continues, by rounds, score or consensus.",
     prepare,
+    events=(ScoreRegression.event,),
     title="Loop",
     zh=("循环控制", "按轮次、得分或共识决定循环是否继续。"),
     port_titles={

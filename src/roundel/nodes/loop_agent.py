@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
+from roundel.kernel.payloads import Warned
 from roundel.nodes.loop_controllers import (
     ArrayController,
     CountController,
@@ -311,6 +312,7 @@ NODE = NodeType(
     Config,
     "Repeats one node or graph: a number of times, until a condition is true, or for each element of a list.",
     prepare,
+    events=(Warned.event,),
     title="Loop agent",
     zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),
     example=EXAMPLE,

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from roundel.kernel.composite import CompositeAction, as_action
 from roundel.kernel.facts import Decide, DecisionError, Outcome, decide_live
+from roundel.kernel.payloads import Warned
 from roundel.kernel.state import Iteration
 from roundel.nodes.array_values import decode_json, find_array, is_unchanged_item, message_value
 from roundel.nodes.loop_strategies import (
@@ -370,7 +371,7 @@ class ArrayController(LoopController):
         text, report = f"There is nothing to repeat: {why}", self.report()
         output = notice(text, {**report, "error": why}, "system")
         outcome = Outcome((output,), report=report, reason=reason)
-        return CompositeAction(outcome=outcome, events=(("warning", {"message": text}),))
+        return CompositeAction(outcome=outcome, events=(Warned(text),))
 
     def _start_more(self) -> CompositeAction | Iteration:
         """Starts as many rounds as may run now, waits, locks the run at the limit, or gathers the

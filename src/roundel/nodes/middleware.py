@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import Custom
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 
@@ -52,8 +53,9 @@ class Visit:
         self.events: list[tuple[str, dict[str, Any]]] = []
 
     def tell(self, event: str, **data: Any) -> None:
-        """Emits an event at the address of the node. It is part of the stored decision."""
-        self.events.append((event, data))
+        """Emits the event `custom` with this name and these fields, at the address of the node. It is part of
+        the stored decision."""
+        self.events.append((Custom.event, {"name": event, "data": data}))
 
 
 class Middleware:

@@ -81,6 +81,7 @@ from roundel.kernel.facts import (
     mask_fact,
     secrets_of,
 )
+from roundel.kernel.payloads import LoopRound, NodeFailed, NodeRunning, NodeStateChange, ToolCallChange
 from roundel.kernel.state import GROUP_LIMIT, CompositeRun, Iteration, Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.step import revise as apply_revised
@@ -452,9 +453,9 @@ class PastRun:
             self._note_items(around, fact, position, number, events)
             requested |= {_intercept_point(command) for command in commands if isinstance(command, Intercept)}
             seen_points |= {
-                (event.address or "", _POINT_BY_STATUS[event.data["status"]])
+                (event.address or "", _POINT_BY_STATUS[event.data.status])
                 for event in events
-                if event.event == "node_state_change" and event.data.get("status") in _POINT_BY_STATUS
+                if isinstance(event.data, NodeStateChange) and event.data.status in _POINT_BY_STATUS
             }
         self.not_intercepted = seen_points - requested
         """The points at which no middleware was called. A run may have had other middleware before and
@@ -477,7 +478,7 @@ class PastRun:
             error = list_run.controller.errors.get(iteration.round)
             if error is None:
                 continue
-            kinds = {event.data.get("type") for event in events if event.data.get("status") == "failed"}
+            kinds = {event.data.type for event in events if isinstance(event.data, NodeFailed)}
             # A condition that cannot be evaluated is no failure of the call before it.
             called = isinstance(fact, Failed | Expired) or not kinds & {"EdgeError", "ExpressionError"}
             known = called and len(self.history) > position
@@ -849,7 +850,7 @@ def _new_events(before: list[Event], now: list[Event]) -> tuple[tuple[str, str |
         if old[signature]:
             old[signature] -= 1
         elif event.event != "run_state_change":  # the revision has one itself
-            new.append((event.event, event.node_id, event.address, event.data))
+            new.append((event.event, event.node_id, event.address, event.fields()))
     return tuple(new)
 
 
@@ -934,8 +935,7 @@ def _starts_at(at: str) -> Callable[[list[Event]], bool]:
 
     def is_reached(events: list[Event]) -> bool:
         return any(
-            event.address == at
-            and (event.event in ("loop_round", "tool_call") or event.data.get("status") == "running")
+            event.address == at and isinstance(event.data, NodeRunning | LoopRound | ToolCallChange)
             for event in events
         )
 

@@ -22,6 +22,7 @@ from roundel.journal.store import Store, StoreError
 from roundel.kernel.commands import Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Finished, Intercepted
+from roundel.kernel.payloads import NodeCompleted
 from roundel.memory.files import split_passages
 from roundel.memory.namespaces import NAME_PREFIX, PATH_PREFIX, escape_name
 from roundel.memory.run_memory import confidence_of
@@ -121,8 +122,7 @@ async def _quarantined_messages(
 
 def _shows_output(event: Event) -> bool:
     """Whether an event says that a node is completed, with an output that may be shown."""
-    data = event.data
-    return event.event == "node_state_change" and data["status"] == "completed" and "output" in data
+    return isinstance(event.data, NodeCompleted) and event.data.output is not None
 
 
 def _quarantined(event: Event, message: Message, time: float) -> Quarantined:
@@ -133,7 +133,8 @@ def _quarantined(event: Event, message: Message, time: float) -> Quarantined:
 
 def _quarantined_from_event(event: Event, time: float) -> Quarantined:
     """A message as far as the event contains it: without metadata."""
-    message = Message(event.data["output"], data=event.data.get("data"))
+    assert isinstance(event.data, NodeCompleted)
+    message = Message(event.data.output or "", data=event.data.data)
     return _quarantined(event, message, time)
 
 

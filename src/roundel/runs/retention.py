@@ -19,6 +19,7 @@ from roundel.hosts.stored_run import read_events
 from roundel.journal.documents import LATER, DocumentStore
 from roundel.journal.store import Store, StoreError, StoreFailure
 from roundel.kernel.events import Event, is_over
+from roundel.kernel.payloads import NodeCompleted
 
 T = TypeVar("T")
 KEEP_NOTHING = "nothing"
@@ -130,7 +131,7 @@ def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int
             continue
         loop, number = place[1], int(place[2])
         rounds.setdefault(loop, {})[number] = None
-        score = event.data.get("score", (event.data.get("data") or {}).get("score"))
+        score = event.data.score if isinstance(event.data, NodeCompleted) else None
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             scores[loop, number] = float(score)
     return {

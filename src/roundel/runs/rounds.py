@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import count
 from statistics import fmean
-from typing import Any
 
 from msgspec import Struct
 
@@ -27,6 +26,17 @@ from roundel.hosts.stored_run import follow_steps
 from roundel.journal.store import Store
 from roundel.kernel.events import Event, RoundStatus
 from roundel.kernel.novelty import MOST_EARLIER, novelty
+from roundel.kernel.payloads import (
+    LoopLeft,
+    LoopRound,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    NodeStateChange,
+    RunFinished,
+    RunStateChanged,
+    TokenUsage,
+)
 from roundel.workflow.address import innermost_round, rounds_around
 from roundel.workflow.limits import dollars, picodollars
 
@@ -145,21 +155,20 @@ class _OpenRound:
         """Whether all of its nodes that have started are finished."""
         return self.has_nodes and not self.running
 
-    def note_state(self, address: str, data: dict[str, Any]) -> None:
+    def note_state(self, address: str, data: NodeStateChange) -> None:
         """Follows the state of one of its nodes."""
-        status = data.get("status")
         self.has_nodes = True
-        if status == "running":
+        if isinstance(data, NodeRunning):
             self.running = self.running or set()
             self.running.add(address)
             self.failed = _without(self.failed, address)
             return
         self.running = _without(self.running, address)
-        if status == "completed" and self.failed:
+        if isinstance(data, NodeCompleted) and self.failed:
             # A node that has completed caught what failed inside of it.
             inside = tuple(f"{start}{mark}" for start in _addresses_inside(address) for mark in "[/#")
             self.failed = {other for other in self.failed if not other.startswith(inside)} or None
-        elif status == "failed" and not data.get("handled"):
+        elif isinstance(data, NodeFailed) and not data.handled:
             self.failed = self.failed or set()
             self.failed.add(address)
             self.failures += 1
@@ -198,36 +207,41 @@ class RoundTally:
         """Counts an event for its rounds. A round has no event for its end: it lasts until its last
         event. `worked` is the working time of the run at the event, in seconds."""
         address, now = event.address or "", _seconds(event.timestamp) if worked is None else worked
-        self.seq = event.seq
-        if event.event == "loop_round":
-            self._begin(event, address, now)
-        elif event.event == "loop_exit":
-            self._reasons[event.data["loop"]] = event.data["reason"]
-            self._leave(address)
-        elif event.event in ("run_finished", "run_state_change"):  # a retry changes the state of a run again
-            self._over = event.data["status"] if event.event == "run_finished" else ""
+        self.seq, data = event.seq, event.data
+        match data:
+            case LoopRound():
+                self._begin(event, data, now)
+            case LoopLeft():
+                self._reasons[data.loop] = data.reason
+                self._leave(address)
+            case RunFinished():
+                self._over = data.status
+            case RunStateChanged():  # a retry changes the state of a run again
+                self._over = ""
         around = list(self._rounds_around(address))
-        if around and event.event == "node_state_change" and event.data.get("output"):
-            around[-1].texts[address] = event.data["output"]
+        if around and isinstance(data, NodeCompleted) and data.output:
+            around[-1].texts[address] = data.output
         for open_round in around:
             open_round.ended, open_round.last_event = now, event.timestamp
-            if event.event == "token_usage":
-                _count_tokens(open_round, event)
-            elif event.event == "node_state_change":
-                self._note(open_round, event)
-                open_round.note_state(address, event.data)
+            if isinstance(data, TokenUsage):
+                _count_tokens(open_round, data)
+            elif isinstance(data, NodeStateChange):
+                if isinstance(data, NodeCompleted):
+                    self._note(open_round, event.node_id or "", data)
+                open_round.note_state(address, data)
 
-    def _begin(self, event: Event, address: str, now: float) -> None:
+    def _begin(self, event: Event, data: LoopRound, now: float) -> None:
+        address = event.address or ""
         stem = innermost_round(address)[0]
         unfinished = [one for one in self._unfinished.get(stem, ()) if not one.is_done]
         for one in self._unfinished.get(stem, ()):
             one.has_successor = True
         taken = {one.lane for one in unfinished}
         lane = next(lane for lane in count() if lane not in taken)
-        begun = _OpenRound(address, event.data["round"], event.timestamp, now, lane)
+        begun = _OpenRound(address, data.round, event.timestamp, now, lane)
         self._unfinished[stem] = [*unfinished, begun]
         self._rounds[address] = begun
-        self._loops.setdefault(event.data["loop"], []).append(begun)
+        self._loops.setdefault(data.loop, []).append(begun)
 
     def _leave(self, address: str) -> None:
         """Ends the rounds of a loop. A free loop is left at the address of its last round, a node that
@@ -251,17 +265,15 @@ class RoundTally:
         """The rounds that contain an address, from the outermost on."""
         return filter(None, map(self._rounds.get, rounds_around(address)))
 
-    def _note(self, open_round: _OpenRound, event: Event) -> None:
+    def _note(self, open_round: _OpenRound, node_id: str, data: NodeCompleted) -> None:
         """Adds the score and the output of a node."""
-        data = event.data
-        score = data.get("score", (data.get("data") or {}).get("score"))
+        score = data.score
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             open_round.score = float(score)
-        text = data.get("output")
-        if text:
-            statements = (event.node_id or "", text)
+        if data.output:
+            statements = (node_id, data.output)
             open_round.outputs.append(statements)
-            if event.node_id in self._speakers:
+            if node_id in self._speakers:
                 open_round.statements.append(statements)
 
     def loops(self, only: str = "") -> list[LoopRounds]:
@@ -321,12 +333,11 @@ async def count_events(store: Store, run_id: str, tally: RoundTally) -> None:
                 await asyncio.sleep(0)
 
 
-def _count_tokens(open_round: _OpenRound, event: Event) -> None:
+def _count_tokens(open_round: _OpenRound, data: TokenUsage) -> None:
     """Adds the usage of a call. A cost of 0 is a known price; None is an unknown one."""
-    data = event.data
-    open_round.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
-    if data.get("cost_usd") is not None:
-        open_round.cost += picodollars(data["cost_usd"])
+    open_round.tokens += data.input_tokens + data.output_tokens
+    if data.cost is not None:
+        open_round.cost += picodollars(data.cost)
         open_round.priced = True
 
 

@@ -138,7 +138,7 @@ class ServerContext:
             raise Problem(429, "too-many-requests", detail, headers={"retry-after": "5"})
 
     async def check_shared_limits(self, row: RunRow, started_by: str) -> None:
-        """LimitReached if a new run from a point of this one would be one too many, or could not call a
+        """NoRoomLeft if a new run from a point of this one would be one too many, or could not call a
         model."""
         if self.shared is not None:
             limits = await self.shared.limits_of(row.group, started_by)

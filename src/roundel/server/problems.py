@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from roundel.hosts.control import EditConflict, UnclearAnswer
-from roundel.hosts.shared_budgets import LimitReached
+from roundel.hosts.shared_budgets import NoRoomLeft
 from roundel.journal.documents import DocumentConflict
 from roundel.journal.store import Busy, Gone, NoRun, StoreError, StoreFailure
 from roundel.plan.overrides import LimitError
@@ -94,7 +94,7 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, "stale", str(error))
     if isinstance(error, IdempotencyConflict):
         return Problem(409, "idempotency-conflict", str(error))
-    if isinstance(error, (Busy, LimitReached)):
+    if isinstance(error, (Busy, NoRoomLeft)):
         return _later_problem(error)
     if isinstance(error, (UnclearAnswer, LimitError, BreakpointError, ModelChoiceError)):
         return Problem(422, "bad-request", str(error))
@@ -115,7 +115,7 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
-def _later_problem(error: Busy | LimitReached) -> Problem:
+def _later_problem(error: Busy | NoRoomLeft) -> Problem:
     """The problem for what may succeed later."""
     if isinstance(error, Busy):
         return Problem(409, "conflict", str(error), headers={"retry-after": "1"})

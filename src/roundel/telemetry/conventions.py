@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.events import Event
+from roundel.kernel.payloads import RunStarted
 from roundel.workflow.graph import Node
 
 OPERATION = "gen_ai.operation.name"
@@ -176,8 +177,8 @@ class RunRegistry:
     def lookup(self, event: Event) -> tuple[str, frozenset[str]]:
         """The workflow and the agents of the run of an event; empty if the run began elsewhere and is
         not registered."""
-        if event.event == "run_started" and event.run_id not in self._runs:
-            self.register(event.run_id, event.data.get("workflow", ""))
+        if isinstance(event.data, RunStarted) and event.run_id not in self._runs:
+            self.register(event.run_id, event.data.workflow)
         return self._runs.get(event.run_id, ("", frozenset()))
 
 

@@ -7,7 +7,26 @@ unknown (None), and is left out rather than reported too short.
 
 from __future__ import annotations
 
-from roundel.kernel.events import TRANSIENT, Event
+from roundel.kernel.events import Event
+from roundel.kernel.payloads import (
+    TRANSIENT,
+    BreakerTripped,
+    CallWaiting,
+    LimitReached,
+    LoopRound,
+    MemoryFailed,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    NodeSkipped,
+    NodeStateChange,
+    RunFinished,
+    RunStateChanged,
+    TokenUsage,
+    ToolCallChange,
+    ToolCallEnded,
+    ToolCallStarted,
+)
 from roundel.telemetry.conventions import (
     NANOSECONDS_PER_SECOND,
     RunRegistry,
@@ -92,27 +111,29 @@ class MetricsAggregator:
     def observe(self, event: Event) -> None:
         # Transient events are not stored and have no number: they would look like a gap.
         if event.event in TRANSIENT:
-            if event.event == "call_waiting" and event.run_id in self._runs:
-                self._sink.on_call_retried(self._runs[event.run_id].workflow, event.data.get("model", ""))
+            if isinstance(event.data, CallWaiting) and event.run_id in self._runs:
+                self._sink.on_call_retried(self._runs[event.run_id].workflow, event.data.model)
             return
         now = to_nanoseconds(event.timestamp)
         run = self._run(event, now)
         run.seq, run.last = event.seq, now
-        match event.event:
-            case "node_state_change":
-                self._node(run, event, now)
-            case "token_usage":
-                self._tokens(run, event, now)
-            case "tool_call":
-                self._tool(run, event, now)
-            case "loop_round":
-                self._sink.on_round_started(event.data.get("loop", ""))
-            case "limit_reached" | "breaker_tripped":
-                run.last_limit = event.data.get("what") or event.data.get("trigger", "")
-            case "memory_error":
+        match event.data:
+            case NodeRunning() | NodeCompleted() | NodeFailed() | NodeSkipped() as data:
+                self._node(run, event, data, now)
+            case TokenUsage() as data:
+                self._tokens(run, event, data, now)
+            case ToolCallStarted() | ToolCallEnded() as data:
+                self._tool(run, event, data, now)
+            case LoopRound(loop=loop):
+                self._sink.on_round_started(loop)
+            case LimitReached(what=what):
+                run.last_limit = what
+            case BreakerTripped(trigger=trigger):
+                run.last_limit = trigger
+            case MemoryFailed():
                 self._sink.on_memory_error()
-            case "run_state_change" | "run_finished":
-                self._state(run, event)
+            case RunStateChanged(status=status) | RunFinished(status=status):
+                self._state(run, event.run_id, status)
 
     def close_run(self, run_id: str, status: str = "lost") -> None:
         """Ends a run: it is idle, or this process no longer executes it. Then its last event is its
@@ -132,16 +153,15 @@ class MetricsAggregator:
         self._sink.on_run_started()
         return run
 
-    def _state(self, run: _RunTiming, event: Event) -> None:
-        status = event.data.get("status", "")
+    def _state(self, run: _RunTiming, run_id: str, status: str) -> None:
         # The event with the cause precedes the change of status.
         if status == "suspended_locked":
             self._sink.on_run_locked(run.workflow, run.last_limit)
         if status != "running":
-            self.close_run(event.run_id, status)
+            self.close_run(run_id, status)
 
-    def _node(self, run: _RunTiming, event: Event, now: int) -> None:
-        status, address = event.data.get("status", ""), event.address or ""
+    def _node(self, run: _RunTiming, event: Event, data: NodeStateChange, now: int) -> None:
+        status, address = data.status, event.address or ""
         if status == "running":
             run.nodes[address] = _NodeTiming(now, event.node_id in run.agents)
             return
@@ -150,25 +170,23 @@ class MetricsAggregator:
         if node is not None or status != "skipped":
             seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
             self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
-        if status == "failed" and event.node_id in run.agents and event.data.get("type") == "Timeout":
+        if isinstance(data, NodeFailed) and event.node_id in run.agents and data.type == "Timeout":
             self._sink.on_model_timeout(run.workflow)
 
-    def _tokens(self, run: _RunTiming, event: Event, now: int) -> None:
-        data, node = event.data, run.nodes.get(event.address or "")
+    def _tokens(self, run: _RunTiming, event: Event, data: TokenUsage, now: int) -> None:
+        node = run.nodes.get(event.address or "")
         seconds = None
         # `aside` is the computation of vectors for a memory, before the model call.
-        if node is not None and not data.get("aside"):
+        if node is not None and not data.aside:
             seconds = (now - node.model_since) / NANOSECONDS_PER_SECOND
             node.agent, node.model_since = True, now
         # A reply from the cache was no call, but it still marks the end of the agent's waiting.
-        if not data.get("cached"):
-            input_tokens, output_tokens = data.get("input_tokens", 0), data.get("output_tokens", 0)
-            cost = data.get("cost_usd")
-            model = data.get("model", "")
-            self._sink.on_model_call(run.workflow, model, input_tokens, output_tokens, cost, seconds)
+        if not data.cached:
+            tokens = data.input_tokens, data.output_tokens
+            self._sink.on_model_call(run.workflow, data.model, *tokens, data.cost, seconds)
 
-    def _tool(self, run: _RunTiming, event: Event, now: int) -> None:
-        status, address = event.data.get("status", ""), event.address or ""
+    def _tool(self, run: _RunTiming, event: Event, data: ToolCallChange, now: int) -> None:
+        status, address = data.status, event.address or ""
         agent = run.find_agent(address)
         if agent is not None:
             # The model is called again after the last tool, so the last event is the start of that call.
@@ -178,4 +196,4 @@ class MetricsAggregator:
         elif status != "waiting":
             since = run.tools.pop(address, None)
             seconds = (now - since) / NANOSECONDS_PER_SECOND if since is not None else None
-            self._sink.on_tool_call(event.data.get("name", ""), event.node_id or "", status, seconds)
+            self._sink.on_tool_call(data.name, event.node_id or "", status, seconds)

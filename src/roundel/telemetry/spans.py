@@ -29,7 +29,24 @@ from typing import Any
 
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, TraceFlags, Tracer, set_span_in_context
 
-from roundel.kernel.events import TRANSIENT, Event
+from roundel.kernel.events import Event
+from roundel.kernel.payloads import (
+    TRANSIENT,
+    EventData,
+    LoopLeft,
+    LoopRound,
+    NodeCompleted,
+    NodeFailed,
+    NodeRunning,
+    NodeSkipped,
+    NodeStateChange,
+    RunFinished,
+    RunStarted,
+    RunStateChanged,
+    TokenUsage,
+    ToolCallChange,
+    ToolCallEnded,
+)
 from roundel.telemetry.conventions import (
     ADDRESS,
     AGENT,
@@ -215,6 +232,7 @@ _EVIDENCE = ("stale_rounds", "threshold", "guard", "tokens", "estimate", "factor
 _SHOWN_FIELDS = {
     "breaker_tripped": ("trigger", *_EVIDENCE),
     "breaker_unlocked": ("what", "by", "reason", "exit"),
+    "custom": ("name",),
     "end_not_reached": ("edges",),
     "limit_reached": ("what", "limit", "scope", "spent", "reserved", "wanted"),
     "loop_exit": ("loop", "rounds", "reason", "by"),
@@ -225,36 +243,34 @@ _SHOWN_FIELDS = {
 content."""
 
 
-def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
-    """Records an event without a span of its own on the nearest open span.
-
-    This is also the handler for unknown events, so that a new event is never lost.
-    """
-    shown = ((name, event.data.get(name)) for name in _SHOWN_FIELDS.get(event.event, ()))
+def add_span_event(segment: RunSegment, event: Event, _data: EventData, now: int) -> None:
+    """Records an event without a span of its own on the nearest open span."""
+    data = event.fields()
+    shown = ((name, data.get(name)) for name in _SHOWN_FIELDS.get(event.event, ()))
     attributes: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
     if event.address:
         attributes[ADDRESS] = event.address
     if segment.content:
-        attributes["roundel.data"] = to_json(event.data)
+        attributes["roundel.data"] = to_json(data)
     segment.nearest(event.address).span.add_event(f"roundel.{event.event}", attributes, now)
 
 
-def on_node_state_change(segment: RunSegment, event: Event, now: int) -> None:
+def on_node_state_change(segment: RunSegment, event: Event, data: NodeStateChange, now: int) -> None:
     """Begins or ends the span of a node.
 
     `skipped` has two meanings: a node that never ran is only an event of the span around it, and a node
     that was cancelled in flight ends its span.
     """
-    status, open_span = event.data.get("status"), segment.get(event.address or "")
-    if status == "running":
+    open_span = segment.get(event.address or "")
+    if isinstance(data, NodeRunning):
         # A second start without an end at the same address: the first execution was lost.
         if open_span is not None:
             segment.end(open_span, now, "lost")
         _begin_node(segment, event, now)
-    elif status == "skipped" and open_span is None:
-        _add_skipped_event(segment, event, now)
+    elif isinstance(data, NodeSkipped) and open_span is None:
+        _add_skipped_event(segment, event, data, now)
     else:
-        _end_node(segment, open_span or begin_unseen_node(segment, event), event, now)
+        _end_node(segment, open_span or begin_unseen_node(segment, event), data, now)
 
 
 def begin_unseen_node(segment: RunSegment, event: Event) -> OpenSpan:
@@ -284,116 +300,110 @@ def mark_agent(node: OpenSpan) -> None:
         node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
 
 
-def _end_node(segment: RunSegment, node: OpenSpan, event: Event, now: int) -> None:
-    data = event.data
-    if "error" in data:
-        node.fail(data["error"])
-    if "reason" in data:
-        node.span.set_attribute(REASON, data["reason"])
-    if segment.content and "output" in data:
-        node.span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data["output"]))
-    segment.end(node, now, data.get("status", ""))
+def _end_node(
+    segment: RunSegment, node: OpenSpan, data: NodeCompleted | NodeFailed | NodeSkipped, now: int
+) -> None:
+    if isinstance(data, NodeFailed):
+        node.fail(data.error)
+    if not isinstance(data, NodeCompleted) and data.reason:
+        node.span.set_attribute(REASON, data.reason)
+    if segment.content and isinstance(data, NodeCompleted) and data.output is not None:
+        node.span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data.output))
+    segment.end(node, now, data.status)
 
 
-def _add_skipped_event(segment: RunSegment, event: Event, now: int) -> None:
-    attributes = {
-        NODE: event.node_id or "",
-        ADDRESS: event.address or "",
-        REASON: event.data.get("reason", ""),
-    }
+def _add_skipped_event(segment: RunSegment, event: Event, data: NodeSkipped, now: int) -> None:
+    attributes = {NODE: event.node_id or "", ADDRESS: event.address or "", REASON: data.reason}
     segment.nearest(event.address).span.add_event("roundel.skipped", attributes, now)
 
 
 CALLED_STATUSES = ("completed", "failed")
 
 
-def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
+def on_token_usage(segment: RunSegment, event: Event, data: TokenUsage, now: int) -> None:
     """Adds the tokens of a model call to the span of its node.
 
     A model call has no span of its own: events report only its end, so its start would be a guess.
     An attribute
     of a span can only be set, so each call sets the sums so far.
     """
-    data = event.data
     node = segment.get(event.address or "") or begin_unseen_node(segment, event)
     mark_agent(node)
     node.touch(now)
-    if not data.get("aside"):
-        node.span.set_attributes(model_attributes(data.get("model", "")))
-    if data.get("cached"):  # the reply comes from the cache: no tokens were used
+    if not data.aside:
+        node.span.set_attributes(model_attributes(data.model))
+    if data.cached:  # the reply comes from the cache: no tokens were used
         node.span.set_attribute(CACHED, True)
         return
-    node.input_tokens += data.get("input_tokens", 0)
-    node.output_tokens += data.get("output_tokens", 0)
+    node.input_tokens += data.input_tokens
+    node.output_tokens += data.output_tokens
     node.span.set_attributes({INPUT_TOKENS: node.input_tokens, OUTPUT_TOKENS: node.output_tokens})
-    if data.get("cost_usd") is not None:
-        node.cost += picodollars(data["cost_usd"])
+    if data.cost is not None:
+        node.cost += picodollars(data.cost)
         node.span.set_attribute(COST, dollars(node.cost))
 
 
-def on_tool_call(segment: RunSegment, event: Event, now: int) -> None:
+def on_tool_call(segment: RunSegment, event: Event, data: ToolCallChange, now: int) -> None:
     """Begins or ends the span of a tool call; a call that was only requested is an event of its
     agent."""
-    status, address = event.data.get("status", ""), event.address or ""
+    status, address = data.status, event.address or ""
     enclosing, call = segment.enclosing(address), segment.get(address)
     if enclosing.kind == "node":
         mark_agent(enclosing)
     if status == "running":
         if call is None:
-            _begin_tool(segment, event, now)
-    elif call is not None or status in CALLED_STATUSES:
-        _end_tool(segment, call or _begin_tool(segment, event, now), event, now)
+            _begin_tool(segment, event, data, now)
+    elif isinstance(data, ToolCallEnded) and (call is not None or status in CALLED_STATUSES):
+        _end_tool(segment, call or _begin_tool(segment, event, data, now), data, now)
     else:  # a person is asked first, or it was not called at all
-        attributes = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
+        attributes = {TOOL: data.name, STATUS: status, ADDRESS: address}
         enclosing.span.add_event("roundel.tool_call", attributes, now)
 
 
-def _begin_tool(segment: RunSegment, event: Event, now: int) -> OpenSpan:
-    name, address, agent = event.data.get("name", ""), event.address or "", event.node_id or ""
+def _begin_tool(segment: RunSegment, event: Event, data: ToolCallChange, now: int) -> OpenSpan:
+    name, address, agent = data.name, event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {
         OPERATION: "execute_tool",
         TOOL: name,
-        TOOL_CALL_ID: event.data.get("id") or "",
+        TOOL_CALL_ID: data.id,
         AGENT: agent,
         RUN_ID: event.run_id,
         NODE: agent,
         ADDRESS: address,
-        ROUND: event.data.get("round", 0),
+        ROUND: data.round,
     }
     return segment.begin("tool", name, address, f"execute_tool {name}", now, attributes)
 
 
-def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> None:
-    status, result = event.data.get("status", ""), event.data.get("result", "")
-    if status == "failed":
-        call.fail(result if segment.content else "")  # an error text may quote arguments
+def _end_tool(segment: RunSegment, call: OpenSpan, data: ToolCallEnded, now: int) -> None:
+    if data.status == "failed":
+        call.fail(data.result if segment.content else "")  # an error text may quote arguments
     if segment.content:
-        call.span.set_attribute(TOOL_ARGUMENTS, to_json(event.data.get("arguments", {})))
-        call.span.set_attribute(TOOL_RESULT, result)
-    segment.end(call, now, status)
+        call.span.set_attribute(TOOL_ARGUMENTS, to_json(data.arguments))
+        call.span.set_attribute(TOOL_RESULT, data.result)
+    segment.end(call, now, data.status)
 
 
-def on_round_started(segment: RunSegment, event: Event, now: int) -> None:
+def on_round_started(segment: RunSegment, event: Event, data: LoopRound, now: int) -> None:
     """Begins the span of a round, and ends earlier rounds of the same loop, for which there is no
     event."""
-    address, loop = event.address or "", event.data.get("loop", "")
+    address, loop = event.address or "", data.loop
     same = segment.get(address)
     if same is not None:
         segment.end(same, same.last)
     # Rounds may overlap, as those of a list do, so a new round ends only those in which nothing is in
     # flight.
     segment.end_rounds(segment.enclosing(address), loop, idle=True)
-    number = event.data.get("round", 0)
-    attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: number, ADDRESS: address}
+    attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: data.round, ADDRESS: address}
     segment.begin("round", loop, address, f"round {loop}", now, attributes)
 
 
-def on_loop_exit(segment: RunSegment, event: Event, now: int) -> None:
+def on_loop_exit(segment: RunSegment, event: Event, data: LoopLeft, now: int) -> None:
     """A loop of edges is left at its last round, a looping node at the node itself."""
-    add_span_event(segment, event, now)
+    add_span_event(segment, event, data, now)
     place = segment.nearest(event.address)
     enclosing = place.parent if place.kind == "round" and place.parent is not None else place
-    segment.end_rounds(enclosing, event.data.get("loop", ""), idle=False)
+    segment.end_rounds(enclosing, data.loop, idle=False)
 
 
 TOTALS = ("model_calls", "tool_calls", "input_tokens", "output_tokens")
@@ -416,9 +426,10 @@ class SpanRecorder:
         now = to_nanoseconds(event.timestamp)
         segment = self._get_segment(event, now)
         segment.seq = event.seq
-        _HANDLERS.get(event.event, add_span_event)(segment, event, now)
-        if event.event in ("run_state_change", "run_finished") and event.data.get("status") != "running":
-            segment.end(segment.root, now, event.data.get("status", ""))
+        _HANDLERS.get(event.event, add_span_event)(segment, event, event.data, now)
+        data = event.data
+        if isinstance(data, RunStateChanged | RunFinished) and data.status != "running":
+            segment.end(segment.root, now, data.status)
             del self._segments[event.run_id]  # a later event begins a new segment
 
     def close_run(self, run_id: str) -> None:
@@ -456,36 +467,34 @@ class SpanRecorder:
         return RunSegment(self._tracer, root, now, event.seq, self._content, agents)
 
 
-def _on_run_started(segment: RunSegment, event: Event, _: int) -> None:
+def _on_run_started(segment: RunSegment, _event: Event, data: RunStarted, _: int) -> None:
     if segment.content:
-        segment.root.span.set_attribute(INPUT_MESSAGES, format_message("user", event.data.get("input", "")))
+        segment.root.span.set_attribute(INPUT_MESSAGES, format_message("user", data.input))
 
 
-def _on_run_state_change(segment: RunSegment, event: Event, now: int) -> None:
-    reason = event.data.get("reason", "")
-    if event.data.get("status") == "running":
-        segment.root.span.add_event("roundel.resumed", {REASON: reason}, now)
+def _on_run_state_change(segment: RunSegment, _event: Event, data: RunStateChanged, now: int) -> None:
+    if data.status == "running":
+        segment.root.span.add_event("roundel.resumed", {REASON: data.reason}, now)
     else:
-        segment.root.span.set_attribute(REASON, reason)
+        segment.root.span.set_attribute(REASON, data.reason)
 
 
-def _on_run_finished(segment: RunSegment, event: Event, _: int) -> None:
-    data, span = event.data, segment.root.span
-    usage = data.get("usage", {})
-    span.set_attributes({f"roundel.{name}": usage.get(name, 0) for name in TOTALS})
-    if usage.get("cost_usd") is not None:
-        span.set_attribute(COST, usage["cost_usd"])
+def _on_run_finished(segment: RunSegment, _event: Event, data: RunFinished, _: int) -> None:
+    usage, span = data.usage, segment.root.span
+    span.set_attributes({f"roundel.{name}": getattr(usage, name) for name in TOTALS})
+    if usage.cost_usd is not None:
+        span.set_attribute(COST, usage.cost_usd)
     if segment.content:
-        span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data.get("output", "")))
-    if data.get("status") == "failed":
-        segment.root.fail(data.get("error", ""))
+        span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data.output))
+    if data.status == "failed":
+        segment.root.fail(data.error or "")
 
 
-def _ignore_event(segment: RunSegment, event: Event, now: int) -> None:
+def _ignore_event(segment: RunSegment, event: Event, data: EventData, now: int) -> None:
     """For events whose content is repeated when the node ends."""
 
 
-_HANDLERS: dict[str, Callable[[RunSegment, Event, int], None]] = {
+_HANDLERS: dict[str, Callable[[RunSegment, Event, Any, int], None]] = {
     "run_started": _on_run_started,
     "run_state_change": _on_run_state_change,
     "run_finished": _on_run_finished,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from roundel.workflow.functions import entry_points, load_entry_point
+from roundel.workflow.functions import ModuleError, entry_points, load_entry_point
 
 if TYPE_CHECKING:
     from roundel.workflow.context import Context
@@ -273,6 +273,11 @@ class NodeType(Struct, frozen=True, eq=False):
     """The type of its state (`Outcome.state`, `Call.state`), as msgspec describes types: int, a Struct,
     a union. A stored state is decoded as this type; None leaves it as plain JSON."""
 
+    events: tuple[str, ...] = ()
+    """The names of the events that it tells, besides those that the kernel makes itself. Whatever else its
+    outcomes have becomes `custom`; so does everything of a type from a package, which must leave this
+    empty."""
+
     request: Any = None
     """For a node with a conversation or a controller: the type of the request that its calls carry
     instead of a state."""
@@ -301,6 +306,15 @@ def _find_none(_name: str) -> Iterable[NodeType]:
 
 def _find_all_none() -> Iterable[NodeType]:
     return ()
+
+
+def _checked(kind: NodeType) -> NodeType:
+    if kind.events:
+        raise ModuleError(
+            f"the node type '{kind.name}' names {kind.events[0]!r} in `events`, which only built-in "
+            "types may; remove it, and its events are `custom`"
+        )
+    return kind
 
 
 class NodeTypes(Mapping[str, NodeType]):
@@ -337,7 +351,7 @@ class NodeTypes(Mapping[str, NodeType]):
             points = entry_points("roundel.nodes")
             if name not in points:
                 raise KeyError(name)
-            self.add(load_entry_point(points[name]))
+            self.add(_checked(load_entry_point(points[name])))
         return self._types[name]
 
     def __iter__(self) -> Iterator[str]:

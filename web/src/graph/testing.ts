@@ -112,9 +112,9 @@ export function began(after = 0): void {
 /** An event, at a time in milliseconds. */
 export function event(at: number, name: string, address: string, data: Record<string, unknown> = {}): RunEvent {
   const node_id = address.split("/").at(-1)?.replace(/\[\d+\]$/, "");
-  return { seq: ++seq, event: name, timestamp: new Date(at).toISOString(), run_id: "r", node_id, address, data };
+  return { seq: ++seq, event: name, timestamp: new Date(at).toISOString(), run_id: "r", node_id, address, data } as unknown as RunEvent;
 }
 
-export const round = (at: number, address: string) => event(at, "loop_round", address);
+export const round = (at: number, address: string) => event(at, "loop_round", address, { loop: address.replace(/^.*[./]|\[\d+\]$/g, ""), round: Number(/(\d+)\]$/.exec(address)?.[1]) });
 export const runs = (at: number, address: string) => event(at, "node_state_change", address, { status: "running" });
 export const done = (at: number, address: string, status = "completed") => event(at, "node_state_change", address, { status });

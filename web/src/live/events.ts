@@ -1,15 +1,10 @@
-// Events as the server sends them (docs/events.md).
+// Events as the server sends them (docs/events.md), and the connection that brings them.
+import type { RunEvent } from "../api/events";
 
-export interface RunEvent {
-  /** Missing for a transient event. */
-  seq?: number;
-  event: string;
-  timestamp: string;
-  run_id: string;
-  node_id?: string;
-  address?: string;
-  data: Record<string, unknown>;
-}
+export type { RunEvent } from "../api/events";
+
+/** An event of one name. */
+export type EventOf<Name extends RunEvent["event"]> = Extract<RunEvent, { event: Name }>;
 
 export type Connection = "connecting" | "live" | "reconnecting" | "signed-out";
 

@@ -8,7 +8,7 @@ function event(seq: number, name: string, address: string, data: Record<string, 
   clock += 1000;
   const node = address.split("/").pop()?.replace(/\[\d+\]$/, "");
   const timestamp = new Date(clock).toISOString();
-  return { seq, event: name, timestamp, run_id: "r", node_id: node, address, data };
+  return { seq, event: name, timestamp, run_id: "r", node_id: node, address, data } as unknown as RunEvent;
 }
 
 describe("addresses", () => {

@@ -4,7 +4,8 @@
 // so a component that selects one entry is drawn again only for changes of it.
 import { isOver, type NodeStatus, type RunStatus, type ToolStatus } from "../api/statuses";
 import { callerOf, isInside, parseAddress, roundOf } from "./address";
-import type { RunEvent } from "./events";
+import type { NodeCompleted } from "../api/events";
+import type { EventOf, RunEvent } from "./events";
 
 /** How a node is shown: `idle` before its first execution, and `waiting` while somebody is asked. */
 export type ShownNodeStatus = NodeStatus | "idle" | "waiting";
@@ -51,7 +52,7 @@ export interface Execution {
   /** Undefined if it returned nothing. */
   output?: string;
   data?: Record<string, unknown>;
-  /** All other fields of the last event: counts of guards, decisions of loops. */
+  /** What it reports, counts of guards or decisions of loops; of a handled failure what else is known. */
   details: Record<string, unknown>;
   error?: string;
   errorType?: string;
@@ -153,6 +154,14 @@ function bare(segment: string): string {
   return segment.replace(/(\[\d+\]|#[\d.]+)$/, "");
 }
 
+/** What an event says about the status of the run. */
+interface Status {
+  status: RunStatus;
+  reason?: string;
+  address?: string;
+  breakpoint?: string;
+}
+
 function time(event: RunEvent): number {
   return Date.parse(event.timestamp);
 }
@@ -206,13 +215,12 @@ export class RunModel {
   }
 
   #stored(event: RunEvent): void {
-    const data = event.data;
     this.#touchRounds(event);
     switch (event.event) {
       case "run_started":
         this.started = time(event);
-        this.workflow = String(data.workflow ?? "");
-        this.input = String(data.input ?? "");
+        this.workflow = event.data.workflow;
+        this.input = event.data.input;
         break;
       case "loop_round":
         this.#beginRound(event);
@@ -244,19 +252,21 @@ export class RunModel {
         this.#unlocked(event);
         break;
       case "run_state_change":
-        this.#changeStatus(event, String(data.status) as RunStatus);
+        this.#changeStatus(event, event.data);
         break;
       case "message_edited":
-        this.edits = [...this.edits, { at: time(event), address: event.address ?? "", text: String(data.text) }];
+        this.edits = [...this.edits, { at: time(event), address: event.address ?? "", text: event.data.text }];
         break;
       case "warning":
+        this.#warn(event, event.data.message);
+        break;
       case "memory_error":
-        this.#warn(event);
+        this.#warn(event, event.data.error);
         break;
       case "run_finished":
-        this.output = String(data.output ?? "");
-        this.error = String(data.error ?? "");
-        this.#changeStatus(event, String(data.status) as RunStatus);
+        this.output = event.data.output;
+        this.error = event.data.error ?? "";
+        this.#changeStatus(event, { status: event.data.status, reason: event.data.reason });
         break;
     }
   }
@@ -293,14 +303,14 @@ export class RunModel {
     else rounds[at] = round;
   }
 
-  #beginRound(event: RunEvent): void {
+  #beginRound(event: EventOf<"loop_round">): void {
     const address = event.address ?? "";
     const steps = parseAddress(address).rounds;
     const step = steps.at(-1);
     if (step === undefined || this.rounds.has(address)) return;
     const parent = steps.at(-2)?.address ?? "";
     if (!this.loops.has(step.stem)) {
-      const loop = String(event.data.loop ?? step.loop);
+      const loop = event.data.loop;
       this.loops.set(step.stem, {
         stem: step.stem,
         loop,
@@ -341,7 +351,7 @@ export class RunModel {
     return false;
   }
 
-  #leaveLoop(event: RunEvent): void {
+  #leaveLoop(event: EventOf<"loop_exit">): void {
     const address = event.address ?? "";
     const step = parseAddress(address).rounds.at(-1);
     // A loop agent or a debate is left at the address of its node, `Writer[1]/Each`; its rounds are
@@ -352,12 +362,7 @@ export class RunModel {
       (step === undefined ? undefined : this.loops.get(step.stem));
     if (entry === undefined) return;
     const { reason, by, rounds } = event.data;
-    const exit = {
-      reason: String(reason ?? ""),
-      by: String(by ?? ""),
-      rounds: Number(rounds ?? 0),
-      at: time(event),
-    };
+    const exit = { reason, by: by ?? "", rounds, at: time(event) };
     this.loops.set(entry.stem, { ...entry, exit });
     for (const round of entry.rounds) if (round.isOpen) this.#putRound({ ...round, isOpen: false });
   }
@@ -414,28 +419,28 @@ export class RunModel {
     });
   }
 
-  #changeNode(event: RunEvent): void {
+  #changeNode(event: EventOf<"node_state_change">): void {
     const before = this.#execution(event);
-    const { status, output, data, error, type, handled, reason, retried, ...details } = event.data;
-    const now: NodeStatus = status as NodeStatus;
-    if (now === "running") {
+    const data = event.data;
+    if (data.status === "running") {
       const again = before.starts > 0;
       const fresh = again ? { streamed: "", question: null, error: undefined, errorType: undefined } : {};
-      this.#put({ ...before, ...fresh, status: now, ended: null, starts: before.starts + 1 });
+      this.#put({ ...before, ...fresh, status: data.status, ended: null, starts: before.starts + 1 });
       return;
     }
-    const fields = data as Record<string, unknown> | undefined;
+    const done = data.status === "completed" ? data : null;
+    const failed = data.status === "failed" ? data : null;
     this.#put({
       ...before,
-      status: now,
+      status: data.status,
       ended: time(event),
-      output: output === undefined ? before.output : String(output),
-      data: fields ?? before.data,
-      details,
-      error: error === undefined ? undefined : String(error),
-      errorType: type === undefined ? undefined : String(type),
-      handled: handled === true,
-      reason: reason === undefined ? undefined : String(reason),
+      output: done?.output ?? before.output,
+      data: done?.data ?? before.data,
+      details: done?.report ?? (failed?.attempts === undefined ? {} : { attempts: failed.attempts }),
+      error: failed?.error,
+      errorType: failed?.type,
+      handled: failed?.handled === true,
+      reason: data.status === "completed" ? undefined : data.reason,
       streamed: "",
       progress: null,
       question: null,
@@ -444,22 +449,19 @@ export class RunModel {
     for (const step of parseAddress(before.address).rounds) {
       const round = this.rounds.get(step.address);
       if (round === undefined) continue;
-      const score = scoreOf(event.data) ?? round.score;
-      const failed = now === "failed" && handled !== true;
-      const failures = failed
+      const score = (done && scoreOf(done)) ?? round.score;
+      const failures = failed && !failed.handled
         ? [...new Set([...round.failures, before.address])]
         : round.failures.filter((one) => one !== before.address);
       this.#putRound({ ...round, score, failures });
     }
   }
 
-  #countTokens(event: RunEvent): void {
+  #countTokens(event: EventOf<"token_usage">): void {
     const before = this.#execution(event);
-    const { input_tokens, output_tokens, cost_usd, model, aside } = event.data;
-    const input = Number(input_tokens ?? 0);
-    const output = Number(output_tokens ?? 0);
-    const cost = typeof cost_usd === "number" ? cost_usd : null;
-    const name = typeof model === "string" ? model : "";
+    const { input_tokens: input, output_tokens: output, cost_usd, model, aside } = event.data;
+    const cost = cost_usd ?? null;
+    const name = model ?? "";
     this.executions.set(before.address, {
       ...before,
       inputTokens: before.inputTokens + input,
@@ -486,19 +488,20 @@ export class RunModel {
     return this.executions.get(callerOf(event.address ?? ""));
   }
 
-  #changeTool(event: RunEvent): void {
+  #changeTool(event: EventOf<"tool_call">): void {
     const caller = this.#caller(event);
     if (caller === undefined) return;
     const address = event.address ?? "";
-    const { name, arguments: given, status, round, result } = event.data;
+    const { name, arguments: given, status, round } = event.data;
+    const result = "result" in event.data ? event.data.result : undefined;
     const before = caller.tools.find((tool) => tool.address === address);
     const over = status !== "running" && status !== "waiting";
     const tool: ToolCall = {
       address,
-      name: String(name),
+      name,
       arguments: given,
-      status: status as ToolStatus,
-      round: Number(round ?? 1),
+      status,
+      round,
       result: result ?? before?.result,
       started: before?.started ?? time(event),
       ended: over ? time(event) : null,
@@ -512,13 +515,13 @@ export class RunModel {
 
   // People.
 
-  #ask(event: RunEvent): void {
+  #ask(event: EventOf<"human_input_required">): void {
     const { prompt, tool, deadline } = event.data;
     const question: Question = {
       address: event.address ?? "",
-      prompt: String(prompt ?? ""),
-      tool: (tool as Question["tool"]) ?? null,
-      deadline: typeof deadline === "string" ? deadline : null,
+      prompt,
+      tool: tool ?? null,
+      deadline: deadline ?? null,
       asked: time(event),
     };
     this.questions = [...this.questions.filter((one) => one.address !== question.address), question];
@@ -526,49 +529,41 @@ export class RunModel {
     if (execution !== undefined) this.#put({ ...execution, status: "waiting", question });
   }
 
-  #answered(event: RunEvent): void {
+  #answered(event: EventOf<"human_input_received" | "human_input_timeout">): void {
     this.questions = this.questions.filter((one) => one.address !== event.address);
     const execution = this.executions.get(event.address ?? "") ?? this.#caller(event);
     if (execution === undefined) return;
-    const answer = event.event === "human_input_received" ? String(event.data.text ?? "") : undefined;
+    const answer = event.event === "human_input_received" ? event.data.text : undefined;
     this.#put({ ...execution, status: "running", question: null, answer: answer ?? execution.answer });
   }
 
   // The run.
 
-  #lockedBy(event: RunEvent): void {
-    const what = event.data.trigger ?? event.data.what;
+  #lockedBy(event: EventOf<"breaker_tripped" | "limit_reached">): void {
     const lock: Lock = {
       seq: event.seq ?? 0,
       at: time(event),
-      address: String(event.data.address ?? event.address ?? ""),
-      what: String(what ?? ""),
-      data: event.data,
+      address: event.data.address ?? event.address ?? "",
+      what: event.event === "limit_reached" ? event.data.what : event.data.trigger,
+      data: { ...event.data },
       unlocked: null,
     };
     this.locks = [...this.locks, lock];
   }
 
-  #unlocked(event: RunEvent): void {
-    const unlocked = {
-      at: time(event),
-      by: String(event.data.by ?? ""),
-      reason: String(event.data.reason ?? ""),
-      data: event.data,
-    };
+  #unlocked(event: EventOf<"breaker_unlocked">): void {
+    const { by, reason } = event.data;
+    const unlocked = { at: time(event), by, reason, data: { ...event.data } };
     this.locks = this.locks.map((lock, at) => (at === this.locks.length - 1 ? { ...lock, unlocked } : lock));
   }
 
-  #changeStatus(event: RunEvent, status: RunStatus): void {
+  #changeStatus(event: RunEvent, data: Status): void {
+    const { status, reason = "", address = "", breakpoint = "" } = data;
     this.status = status;
     const at = time(event);
     const last = this.idle.at(-1);
     if (last !== undefined && last.to === null) this.idle = [...this.idle.slice(0, -1), { ...last, to: at }];
-    const { reason, address, breakpoint } = event.data;
-    this.pause =
-      status === "paused"
-        ? { reason: String(reason ?? ""), address: String(address ?? ""), breakpoint: String(breakpoint ?? "") }
-        : null;
+    this.pause = status === "paused" ? { reason, address, breakpoint } : null;
     if (status === "running") return;
     const over = isOver(status);
     this.idle = [
@@ -577,8 +572,8 @@ export class RunModel {
         status: over ? "over" : status,
         from: at,
         to: null,
-        address: String(address ?? this.questions[0]?.address ?? ""),
-        reason: String(reason ?? ""),
+        address: address || (this.questions[0]?.address ?? ""),
+        reason,
       },
     ];
     if (!over) return;
@@ -588,8 +583,7 @@ export class RunModel {
     }
   }
 
-  #warn(event: RunEvent): void {
-    const text = String(event.data.message ?? event.data.error ?? "");
+  #warn(event: RunEvent, text: string): void {
     const address = event.address ?? "";
     this.warnings = [...this.warnings, { at: time(event), address, text }];
     const execution = this.executions.get(address);
@@ -601,21 +595,16 @@ export class RunModel {
   #transient(event: RunEvent): void {
     const execution = this.executions.get(event.address ?? "");
     if (execution === undefined || execution.ended !== null) return;
-    const { text, attempt, offset, fraction } = event.data;
     if (event.event === "progress") {
-      const part = typeof fraction === "number" ? fraction : null;
-      this.executions.set(execution.address, {
-        ...execution,
-        progress: { text: String(text ?? ""), fraction: part },
-      });
-      return;
+      const { text, fraction } = event.data;
+      this.executions.set(execution.address, { ...execution, progress: { text, fraction: fraction ?? null } });
     }
-    const number = Number(attempt ?? 1);
+    if (event.event !== "token_stream") return;
+    const { text, attempt: number, offset: start } = event.data;
     if (number < execution.attempt) return;
-    const start = Number(offset ?? 0);
     const before = number > execution.attempt ? "" : execution.streamed;
     // A page that came later knows only the rest; one that missed a part shows what it has.
-    const streamed = before.slice(0, start) + String(text ?? "");
+    const streamed = before.slice(0, start) + text;
     this.executions.set(execution.address, { ...execution, streamed, attempt: number });
   }
 }
@@ -624,8 +613,7 @@ function add(sum: number | null, value: number | null): number | null {
   return value === null ? sum : (sum ?? 0) + value;
 }
 
-function scoreOf(data: Record<string, unknown>): number | null {
-  const fields = data.data;
-  const inner = fields !== null && typeof fields === "object" ? (fields as Record<string, unknown>).score : null;
-  return typeof inner === "number" ? inner : typeof data.score === "number" ? data.score : null;
+function scoreOf({ data, report }: NodeCompleted): number | null {
+  if (typeof data?.score === "number") return data.score;
+  return typeof report?.score === "number" ? report.score : null;
 }

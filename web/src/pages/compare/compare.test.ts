@@ -20,7 +20,7 @@ type Step = [seconds: number, event: string, address: string, data?: Record<stri
 function build(steps: readonly Step[], runId = "a"): RunModel {
   const model = new RunModel();
   const events = steps.map(
-    ([seconds, event, address, data], index): RunEvent => ({
+    ([seconds, event, address, data], index) => ({
       seq: index + 1,
       event,
       timestamp: new Date(START + seconds * 1000).toISOString(),
@@ -29,7 +29,7 @@ function build(steps: readonly Step[], runId = "a"): RunModel {
       address,
       data: data ?? {},
     }),
-  );
+  ) as unknown as RunEvent[];
   expect(model.apply(events)).toBe(true);
   return model;
 }

@@ -58,7 +58,7 @@ it("examples fit their schemas", () => {
 
 describe("rows", () => {
   let seq = 0;
-  const event = (name: string, address: string, data: Record<string, unknown>): RunEvent => ({
+  const event = (name: string, address: string, data: Record<string, unknown>) => ({
     seq: ++seq,
     event: name,
     timestamp: new Date(seq * 1000).toISOString(),
@@ -66,7 +66,7 @@ describe("rows", () => {
     node_id: address.split("/").pop() ?? "",
     address,
     data,
-  });
+  }) as unknown as RunEvent;
   const ran = (address: string, output: string) => [
     event("node_state_change", address, { status: "running" }),
     event("node_state_change", address, { status: "completed", output }),

@@ -7,13 +7,13 @@ import { breakpointKind, breakpointText, changedLines, lateEdits, readyReason, r
 let seq = 0;
 const event = (name: string, address: string, data: Record<string, unknown>): RunEvent => ({
   seq: ++seq,
-  event: name as RunEvent["event"],
+  event: name,
   timestamp: "2026-11-17T09:00:00.000Z",
   run_id: "r",
   node_id: address.replace(/^.*\//, ""),
   address,
   data,
-});
+}) as unknown as RunEvent;
 const ran = (address: string, output: string): RunEvent[] => [
   event("node_state_change", address, { status: "running" }),
   event("node_state_change", address, { status: "completed", output }),

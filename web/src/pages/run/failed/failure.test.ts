@@ -8,7 +8,7 @@ let seq = 0;
 function event(name: string, address: string, data: Record<string, unknown> = {}): RunEvent {
   seq += 1;
   const node_id = address.split("/").pop()?.replace(/\[\d+\]$/, "");
-  return { seq, event: name, timestamp: new Date(seq * 1000).toISOString(), run_id: "r", node_id, address, data };
+  return { seq, event: name, timestamp: new Date(seq * 1000).toISOString(), run_id: "r", node_id, address, data } as unknown as RunEvent;
 }
 
 function run(events: () => RunEvent[], composites: string[] = []): RunModel {

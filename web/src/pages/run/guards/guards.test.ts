@@ -15,7 +15,7 @@ function modelOf(events: [string, string, Record<string, unknown>][]): RunModel 
       node_id: address.split("/").at(-1) ?? "",
       address,
       data,
-    })) as RunEvent[],
+    })) as unknown as RunEvent[],
   );
   return model;
 }

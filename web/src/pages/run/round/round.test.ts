@@ -23,7 +23,7 @@ function modelOf(...events: [string, string, Record<string, unknown>][]): RunMod
       node_id: address.split("/").at(-1) ?? "",
       address,
       data,
-    })) as RunEvent[],
+    })) as unknown as RunEvent[],
   );
   return model;
 }
@@ -120,12 +120,12 @@ describe("entries", () => {
     const model = modelOf(
       round("W[1]"),
       begin("W[1]/Gate"),
-      end("W[1]/Gate", "again", { should_exit: false }),
+      end("W[1]/Gate", "again", { report: { should_exit: false } }),
       begin("W[1]/Critic"),
       end("W[1]/Critic", "no"),
       round("W[2]"),
       begin("W[2]/Gate"),
-      end("W[2]/Gate", "done", { should_exit: true }),
+      end("W[2]/Gate", "done", { report: { should_exit: true } }),
     );
     const edge = (source: string, port: string, text: string) => ({ source, target: "W", back: true, triggers: true, port, text });
     const edges = [edge("Gate", "continue", "port continue"), edge("Critic", "", "any: MORE")];
@@ -142,7 +142,7 @@ describe("decisions", () => {
   function decided(scores: readonly number[], more: Record<string, unknown>, language: "en" | "zh" = "en") {
     const events = scores.flatMap((score, index) => {
       const at = `Coder[${index + 1}]`;
-      return [round(at), begin(`${at}/Gate`), end(`${at}/Gate`, "", { score, should_exit: false, ...more })];
+      return [round(at), begin(`${at}/Gate`), end(`${at}/Gate`, "", { report: { score, should_exit: false, ...more } })];
     });
     const model = modelOf(...events);
     const execution = model.executions.get(`Coder[${scores.length}]/Gate`);
@@ -182,9 +182,9 @@ describe("decisions", () => {
     const model = modelOf(
       round("W[1]"),
       begin("W[1]/G"),
-      ["node_state_change", "W[1]/G", { status: "completed", count: 3, max_iterations: 3 }],
+      ["node_state_change", "W[1]/G", { status: "completed", report: { count: 3, max_iterations: 3 } }],
       begin("W[1]/T"),
-      ["node_state_change", "W[1]/T", { status: "completed", elapsed: 12.5, limit: 60 }],
+      ["node_state_change", "W[1]/T", { status: "completed", report: { elapsed: 12.5, limit: 60 } }],
     );
     const at = (address: string) => {
       const execution = model.executions.get(address);

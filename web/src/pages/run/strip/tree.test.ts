@@ -12,7 +12,7 @@ function modelOf(told: readonly Told[]): RunModel {
   const model = new RunModel();
   const events = told.map(([at, name, address, data], index): RunEvent => {
     const node = address.split("/").pop()?.replace(/\[\d+\]$/, "");
-    return { seq: index + 1, event: name, timestamp: new Date(at).toISOString(), run_id: "r", node_id: node, address, data: data ?? {} };
+    return { seq: index + 1, event: name, timestamp: new Date(at).toISOString(), run_id: "r", node_id: node, address, data: data ?? {} } as unknown as RunEvent;
   });
   expect(model.apply(events)).toBe(true);
   return model;
@@ -114,7 +114,7 @@ describe("time without work", () => {
 
   it("is what statuses say, and what nobody says", () => {
     const model = modelOf([
-      [0, "run_started", ""],
+      [0, "run_started", "", { workflow: "w", input: "" }],
       begin(0, "W[1]"),
       ...ran(0, "W[1]/W", 1000),
       [1000, "run_state_change", "", { status: "waiting" }],

@@ -1,0 +1,820 @@
+"""The data of events: one struct for each event, or for each status or trigger of one.
+
+`Payload.event` is the name of the event. Where one event has several structs, a field of `data` says which
+it is: `status`, or the `trigger` of a lock. The vocabulary is closed: the kernel emits nothing else, and what
+middleware or the nodes of packages tell becomes `Custom` (`told_by_node`, `told_by_middleware`).
+
+The tables of docs/events.md and web/src/api/events.ts are written from these structs (tools/event_docs.py): a
+text below a field is its description, and an optional field is left out of the JSON if it has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+Number = int | float
+
+
+class Payload(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The data of an event."""
+
+    event: ClassVar[str]
+    """The name of the event."""
+
+
+# The run.
+
+
+class RunStarted(Payload, frozen=True, gc=False):
+    """The first event of every run."""
+
+    event: ClassVar[str] = "run_started"
+
+    workflow: str
+    """the `id` of the graph"""
+    input: str
+    """the text of the input"""
+    model: str = ""
+    """the [model of agents that name none](agents.md#model-of-a-run), if one was chosen for the run"""
+
+
+class RunStateChanged(Payload, frozen=True, gc=False):
+    """The run waits, is paused or locked, or continues after an answer, a pause, an unlock or a retry."""
+
+    event: ClassVar[str] = "run_state_change"
+
+    status: Literal["waiting", "paused", "suspended_locked", "running"]
+    """the status"""
+    reason: str
+    """the reason as text; `retried` after a [retry](failures.md#retry-a-failed-run); `breakpoint` or `step`
+    if [debugging](debugging.md) paused the run, and `step` when a step begins"""
+    address: str = ""
+    """for a pause during debugging: the address of the ready node; omitted if no node is ready"""
+    breakpoint: str = ""
+    """for a pause by a breakpoint: the breakpoint as text"""
+
+
+class LoopTotals(Struct, frozen=True, gc=False):
+    """What a run did in one loop."""
+
+    rounds: int
+    """the rounds of all entries"""
+    exit_reason: str
+    """[why the loop ended](loops.md#exit-reasons) last"""
+    entries: int
+    """how many times it was entered"""
+
+
+class RunUsage(Struct, frozen=True, gc=False):
+    """What a run has used."""
+
+    model_calls: int
+    """the model calls"""
+    tool_calls: int
+    """the tool calls"""
+    input_tokens: int
+    """the input tokens"""
+    output_tokens: int
+    """the output tokens"""
+    cost_usd: float | None
+    """the cost in dollars; null if no price is known"""
+    unpriced_calls: int
+    """the model calls whose cost is not known"""
+
+
+class RunFinished(Payload, frozen=True, gc=False):
+    """The last event of a run. A run that was retried has several; the last one counts."""
+
+    event: ClassVar[str] = "run_finished"
+
+    status: Literal["completed", "failed", "stopped"]
+    """the status"""
+    output: str
+    """the text of the result; empty if there is none"""
+    nodes: dict[str, int]
+    """how many times each node ran, by id; nodes that never ran are omitted"""
+    loops: dict[str, LoopTotals]
+    """for each loop `rounds` (in total), `exit_reason` (the last one), and `entries` (how many times it was
+    entered)"""
+    usage: RunUsage
+    """`model_calls`, `tool_calls`, `input_tokens`, `output_tokens`, `cost_usd` (null if no price is known),
+    `unpriced_calls`"""
+    data: dict[str, Any] | None = None
+    """the structured fields of the result, if it has any"""
+    error: str | None = None
+    """the error with its address; omitted if nothing failed"""
+    reason: str = ""
+    """for `failed`: why a retry without changes [must fail again](failures.md#permanent-failures); omitted if
+    it may succeed"""
+    lock: dict[str, Any] | None = None
+    """for a run that ended while it was locked: the `what`, `limit`, `address`, `node_id` and `evidence` of
+    the lock"""
+    deadline: str = ""
+    """for a run that ended while a question was open: the first [deadline](nodes.md#deadlines)"""
+
+
+class EndNotReached(Payload, frozen=True, gc=False):
+    """A graph ended, and no node in its `end` has output."""
+
+    event: ClassVar[str] = "end_not_reached"
+
+    edges: list[str]
+    """the edges toward an end that did not fire although their source ran"""
+
+
+# Loops.
+
+
+class LoopRound(Payload, frozen=True, gc=False):
+    """A round of a loop, a `loop_agent` or a `debate` starts."""
+
+    event: ClassVar[str] = "loop_round"
+
+    loop: str
+    """the loop: the id of its entry"""
+    round: int
+    """the number of the round, from 1"""
+
+
+class LoopLeft(Payload, frozen=True, gc=False):
+    """A loop ended."""
+
+    event: ClassVar[str] = "loop_exit"
+
+    loop: str
+    """the loop"""
+    rounds: int
+    """the number of rounds since the loop was entered"""
+    reason: str
+    """[why the loop ended](loops.md#exit-reasons)"""
+    by: str = ""
+    """the node whose edge left the loop. Omitted if no edge left the loop (`no_trigger`), and for a
+    `loop_agent` or a `debate`"""
+
+
+# Nodes.
+
+
+class NodeRunning(Payload, frozen=True, gc=False, tag_field="status", tag="running"):
+    """A node starts."""
+
+    event: ClassVar[str] = "node_state_change"
+    status: ClassVar[Literal["running"]] = "running"
+
+    retried: bool = False
+    """true if the node runs again because the run was [retried](failures.md#retry-a-failed-run)"""
+
+
+class NodeCompleted(Payload, frozen=True, gc=False, tag_field="status", tag="completed"):
+    """A node is completed."""
+
+    event: ClassVar[str] = "node_state_change"
+    status: ClassVar[Literal["completed"]] = "completed"
+
+    output: str | None = None
+    """the text of its last message. Omitted if the node returned no message, or has `log_output: false`"""
+    data: dict[str, Any] | None = None
+    """the structured fields of that message, if it has any. The same rule applies"""
+    report: dict[str, Any] | None = None
+    """what the node says about this execution, if it says anything"""
+
+    @property
+    def score(self) -> object:
+        """The score of the node: the one that it reports, or else the one in its data; None if there is
+        none."""
+        for fields in (self.report, self.data):
+            if fields is not None and "score" in fields:
+                return fields["score"]
+        return None
+
+
+class NodeFailed(Payload, frozen=True, gc=False, tag_field="status", tag="failed"):
+    """A node failed."""
+
+    event: ClassVar[str] = "node_state_change"
+    status: ClassVar[Literal["failed"]] = "failed"
+
+    error: str
+    """the error"""
+    type: str
+    """the [type of the failure](failures.md#types)"""
+    reason: str = ""
+    """why the same call [must fail again](failures.md#permanent-failures); omitted if another attempt may
+    succeed"""
+    handled: bool = False
+    """true if an [error edge](failures.md) handled the failure"""
+    node: str = ""
+    """for a handled failure: the node that failed, which may be inside this one"""
+    address: str = ""
+    """for a handled failure: the address of that node"""
+    attempts: int | None = None
+    """for a handled failure: the number of attempts"""
+
+
+class NodeSkipped(Payload, frozen=True, gc=False, tag_field="status", tag="skipped"):
+    """A node never ran, or was cancelled while it ran."""
+
+    event: ClassVar[str] = "node_state_change"
+    status: ClassVar[Literal["skipped"]] = "skipped"
+
+    reason: str
+    """the reason"""
+
+
+class TokenUsage(Payload, frozen=True, gc=False):
+    """The tokens of a model call, if they are known."""
+
+    event: ClassVar[str] = "token_usage"
+
+    input_tokens: int
+    """the number of input tokens"""
+    output_tokens: int
+    """the number of output tokens"""
+    model: str = ""
+    """the model that answered, as `provider:name`. Omitted for scripted replies, as is `cost_usd`"""
+    cost_usd: Number | UnsetType | None = UNSET
+    """the cost; null if no price is known"""
+    cached: bool = False
+    """true if the answer came from the [cache](agents.md#response-cache) and cost nothing"""
+    aside: bool = False
+    """true if this was not a model call, but the computation of [vectors for a memory](memory.md#retrieval)
+    before a model call"""
+
+    @property
+    def cost(self) -> Number | None:
+        """The cost in dollars; None if it is not known."""
+        return None if self.cost_usd is UNSET else self.cost_usd
+
+
+class ToolCallStarted(Payload, frozen=True, gc=False):
+    """A model requested a tool."""
+
+    event: ClassVar[str] = "tool_call"
+
+    name: str
+    """the tool"""
+    arguments: Any
+    """the arguments; if a person changed them, the changed arguments"""
+    status: Literal["waiting", "running"]
+    """`waiting` for a person, or `running`"""
+    round: int
+    """the tool round, from 1"""
+    id: str
+    """the id that the model gave to the request"""
+
+
+class ToolCallEnded(Payload, frozen=True, gc=False):
+    """A tool call has a result."""
+
+    event: ClassVar[str] = "tool_call"
+
+    name: str
+    """the tool"""
+    arguments: Any
+    """the arguments; if a person changed them, the changed arguments"""
+    status: Literal["completed", "failed", "refused", "rejected", "repeated"]
+    """`completed`, `failed`, `refused`, `rejected`, or `repeated` for a call that [Roundel did not
+    repeat](breaker.md#repeated-tool-calls)"""
+    round: int
+    """the tool round, from 1"""
+    id: str
+    """the id that the model gave to the request"""
+    result: str
+    """the result that the model receives"""
+
+
+class ContextCompacted(Payload, frozen=True, gc=False):
+    """The messages of an agent became too many, and Roundel shortened the list."""
+
+    event: ClassVar[str] = "context_compacted"
+
+    strategy: Literal["drop_oldest", "summarize"]
+    """`drop_oldest` or `summarize`"""
+    before: int
+    """the tokens of the list before"""
+    after: int
+    """the tokens of the list after"""
+    messages: int
+    """the number of messages that Roundel removed"""
+
+
+class ScoreRegression(Payload, frozen=True, gc=False):
+    """The score of a `loop` fell by more than its `regression`."""
+
+    event: ClassVar[str] = "score_regression"
+
+    score: Number
+    """the score of this round"""
+    previous: Number
+    """the previous score"""
+    fall: Number
+    """the difference"""
+    round: int
+    """the round"""
+
+
+class DebateRound(Payload, frozen=True, gc=False):
+    """A participant of a `debate` answered."""
+
+    event: ClassVar[str] = "debate_round"
+
+    round: int
+    """the round of the debate"""
+    agent: str
+    """the participant"""
+    content: str
+    """the text of the answer"""
+
+
+class MemoryFailed(Payload, frozen=True, gc=False):
+    """Roundel could not read or write a memory, or the access took too long."""
+
+    event: ClassVar[str] = "memory_error"
+
+    store: str
+    """the memory"""
+    error: str
+    """the error"""
+
+
+# People.
+
+
+class QueuedInput(Struct, frozen=True, gc=False):
+    """A message in the queue of a human node."""
+
+    source: str
+    """the node that sent it"""
+    text: str
+    """its text"""
+
+
+class ToolToApprove(Struct, frozen=True, gc=False):
+    """A tool call that needs approval."""
+
+    name: str
+    """the tool"""
+    arguments: Any
+    """the arguments"""
+
+
+class QuestionAsked(Payload, frozen=True, gc=False):
+    """The run asks a person."""
+
+    event: ClassVar[str] = "human_input_required"
+
+    prompt: str
+    """the question"""
+    input: list[QueuedInput] | None = None
+    """for a human node: the messages in its queue, each with `source` and `text`"""
+    tool: ToolToApprove | None = None
+    """for an agent: the call, with `name` and `arguments`"""
+    deadline: str = ""
+    """for a question with a [deadline](nodes.md#deadlines): the time by which the person must answer"""
+    timeout: Number | None = None
+    """for a question with a deadline: the seconds until then"""
+
+
+class AnswerReceived(Payload, frozen=True, gc=False):
+    """A person or the script answered."""
+
+    event: ClassVar[str] = "human_input_received"
+
+    text: str
+    """the answer"""
+    data: dict[str, Any] | None = None
+    """the structured fields of the answer, if it has any"""
+
+
+ExpiryAction = Literal["default", "port", "failed", "rejected"]
+
+
+class AnswerTimeout(Payload, frozen=True, gc=False):
+    """The deadline of a question passed without an answer."""
+
+    event: ClassVar[str] = "human_input_timeout"
+
+    deadline: str
+    """the time by which the person had to answer"""
+    timeout: Number
+    """the seconds that the person had"""
+    action: ExpiryAction
+    """what happens instead of an answer: `default`, `port`, `failed`, or `rejected` for a tool call"""
+
+
+class MessageEdited(Payload, frozen=True, gc=False):
+    """A fork changed the message at this address, or a person edited a queued message."""
+
+    event: ClassVar[str] = "message_edited"
+
+    text: str
+    """the text of the new message. For a fork, it replaces the last message"""
+    position: int | None = None
+    """for an edit: the number of the message in the queue of the node, from 0"""
+    data: dict[str, Any] | None = None
+    """for an edit that changed them: the structured fields of the message"""
+
+
+# Limits and the breaker.
+
+
+class LoopMessage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A message that was said in a loop, as evidence."""
+
+    node: str
+    """the node that said it"""
+    address: str
+    """its address"""
+    text: str
+    """the beginning of its text"""
+    novelty: Number | None = None
+    """for a repetitive message: how new it is, from 0 to 1"""
+    repeats: str = ""
+    """for a repetitive message: the address of the earlier message that it repeats"""
+    changed: list[list[str]] | None = None
+    """for a repetitive message: the small differences, each as `[before, now]`"""
+
+
+class LimitReached(Payload, frozen=True, gc=False):
+    """The run reached a limit, and no new step starts."""
+
+    event: ClassVar[str] = "limit_reached"
+
+    what: str
+    """`rounds`; the name of a [budget](limits.md#limits); `unpriced` for a model [without a known
+    price](limits.md#unknown-prices); `items` for a list that is too long; for an agent `tool_rounds` or
+    `calls_per_round`"""
+    limit: Number
+    """the limit"""
+    address: str
+    """the address where the run reached the limit"""
+    scope: str | None = None
+    """the owner of the budget: the name of a node, of the entry of a loop, or of a graph"""
+    spent: Number | None = None
+    """for a budget: the amount used"""
+    reserved: Number | None = None
+    """for a budget: the amount reserved for calls in flight"""
+    wanted: Number | None = None
+    """for a budget: the amount that the next step needs"""
+    model: str | None = None
+    """for `unpriced`: the model, as `provider:name`; `limit` is then the limit on the cost"""
+    missing: str = ""
+    """for `unpriced`: `usage` if the provider reported no usage; absent if no price is known"""
+    messages: list[LoopMessage] | None = None
+    """for a loop at its cap: the last messages in the loop, each with `node`, `address` and `text`"""
+
+
+class BreakerTripped(Payload, frozen=True, gc=False, tag_field="trigger"):
+    """The breaker locked the run."""
+
+    event: ClassVar[str] = "breaker_tripped"
+    trigger: ClassVar[str]
+    """Why; an entry of `TRIPS`."""
+
+    state: str
+    """`SUSPENDED_LOCKED`"""
+    address: str = ""
+    """the address where the breaker tripped; absent if a person locked the run"""
+
+
+class DeadLoop(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="dead_loop"):
+    """A loop goes in circles."""
+
+    trigger: ClassVar[Literal["dead_loop"]] = "dead_loop"
+
+    stale_rounds: int
+    """the number of repetitive rounds"""
+    novelty: list[Number]
+    """the novelty of their messages"""
+    threshold: Number
+    """the required novelty"""
+    messages: list[LoopMessage]
+    """the repetitive messages, each with `node`, `address`, `text` and `novelty`. `repeats` is the address of
+    the earlier message, and `changed` lists the small differences, each as `[before, now]`"""
+    guard: str = ""
+    """the guard that bounds the loop, if there is one"""
+
+
+class TokenSurge(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="token_surge"):
+    """The run has used far more tokens than expected."""
+
+    trigger: ClassVar[Literal["token_surge"]] = "token_surge"
+
+    tokens: int
+    """the tokens of the run"""
+    estimate: int
+    """the [usual tokens](limits.md#the-breaker)"""
+    factor: Number
+    """how many times as many trip the breaker"""
+    call: int | None = None
+    """the tokens of the last call. Absent in runs that an earlier version started, as are the next two
+    fields"""
+    usual_call: Number | None = None
+    """the tokens that are usual for that call"""
+    calls: int | None = None
+    """the number of calls"""
+
+
+class TimeUsedUp(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="timeout"):
+    """The run has worked for too long."""
+
+    trigger: ClassVar[Literal["timeout"]] = "timeout"
+
+    seconds: Number
+    """the working time of the run"""
+    limit: Number
+    """the limit"""
+
+
+class ProcessesDied(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="crashes"):
+    """The processes of the run died again and again."""
+
+    trigger: ClassVar[Literal["crashes"]] = "crashes"
+
+    crashes: int
+    """how many processes in a row died"""
+    in_flight: list[str]
+    """the addresses of the calls that were in flight"""
+
+
+class LockedByHand(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="manual"):
+    """A person locked the run."""
+
+    trigger: ClassVar[Literal["manual"]] = "manual"
+
+    reason: str
+    """the reason"""
+    by: str
+    """the person"""
+
+
+class SharedLimitReached(BreakerTripped, frozen=True, gc=False, kw_only=True, tag="group_limit"):
+    """A limit that all runs of a group or a token share is reached."""
+
+    trigger: ClassVar[Literal["group_limit"]] = "group_limit"
+
+    limit: Number
+    """the [limit of the group or the token](allow-list.md#limits)"""
+    what: str
+    """what is limited"""
+    per: str
+    """the period"""
+    scope: str
+    """the owner of the limit"""
+    spent: Number
+    """the amount used"""
+    reserved: Number
+    """the amount reserved for calls in flight"""
+    wanted: Number
+    """the amount that the call needs"""
+    resets: str = ""
+    """when the period ends; without it, it does not"""
+
+
+AnyTrip = DeadLoop | TokenSurge | TimeUsedUp | ProcessesDied | LockedByHand | SharedLimitReached
+
+
+class BreakerUnlocked(Payload, frozen=True, gc=False):
+    """A person unlocked the run."""
+
+    event: ClassVar[str] = "breaker_unlocked"
+
+    reason: str
+    """the reason that the person gave"""
+    by: str
+    """the person"""
+    state: str
+    """`RESUMED`"""
+    what: str
+    """the cause of the lock: a trigger of the breaker, or a limit"""
+    limits: dict[str, Number] | None = None
+    """the raised limits, by name, if there are any"""
+    message: str | None = None
+    """the text that replaced the last message, if one did"""
+    note: str = ""
+    """the message for the next agent, if there is one"""
+    exit: str = ""
+    """the node for which the loop was left, if it was"""
+
+
+class Warned(Payload, frozen=True, gc=False):
+    """Something is probably not as intended, and the run continues."""
+
+    event: ClassVar[str] = "warning"
+
+    message: str
+    """the warning text"""
+    code: str = ""
+    """for a loop that hardly changes: `stale`"""
+    address: str = ""
+    """for a loop that hardly changes: the address of its round"""
+    messages: list[LoopMessage] | None = None
+    """for a loop that hardly changes: the messages, as in [`breaker_tripped`](#breaker_tripped)"""
+    guard: str = ""
+    """for a loop that hardly changes: the guard that bounds it"""
+    model: str | None = None
+    """for a price that is not known: the model, as `provider:name`; empty if the agent names none"""
+
+
+class Custom(Payload, frozen=True, gc=False):
+    """What middleware or the node of a package tells, or an event that this version does not know."""
+
+    event: ClassVar[str] = "custom"
+
+    name: str
+    """the name that the middleware or the node gave"""
+    data: dict[str, Any]
+    """its fields"""
+
+
+# Transient events.
+
+
+class TokenStream(Payload, frozen=True, gc=False):
+    """A part of the answer of a model, while the model streams it."""
+
+    event: ClassVar[str] = "token_stream"
+
+    text: str
+    """the part"""
+    attempt: int
+    """the attempt that the part belongs to, from 1. A new attempt replaces the text of the earlier
+    attempts"""
+    offset: int
+    """the number of characters of this attempt before this part"""
+
+
+class ProgressReported(Payload, frozen=True, gc=False):
+    """The progress that a function reports."""
+
+    event: ClassVar[str] = "progress"
+
+    text: str
+    """the text that the function reports"""
+    fraction: float | None = None
+    """the completed part, from 0 to 1. Omitted if the function does not report it"""
+
+
+class CallWaiting(Payload, frozen=True, gc=False):
+    """A call failed and waits for its next attempt."""
+
+    event: ClassVar[str] = "call_waiting"
+
+    call: str
+    """the address of the call"""
+    cause: Literal["retry"]
+    """why it waits: `retry`"""
+    seconds: float
+    """how long it waits"""
+    until: str
+    """the time at which the next attempt is made"""
+    attempt: int
+    """the number of the attempt that failed, from 1"""
+    of: int
+    """how many attempts are made at most"""
+    error: str
+    """the error of the attempt, in one line"""
+    status: int | None = None
+    """the HTTP status with which the provider of a model refused. Omitted if there is none"""
+    model: str = ""
+    """the model, as `provider:name`. Omitted for the `retry` of a node"""
+
+
+NodeStateChange = NodeRunning | NodeCompleted | NodeFailed | NodeSkipped
+ToolCallChange = ToolCallStarted | ToolCallEnded
+EventData = (
+    RunStarted
+    | LoopRound
+    | NodeStateChange
+    | TokenStream
+    | ProgressReported
+    | CallWaiting
+    | ContextCompacted
+    | TokenUsage
+    | ToolCallChange
+    | QuestionAsked
+    | AnswerReceived
+    | AnswerTimeout
+    | ScoreRegression
+    | DebateRound
+    | LoopLeft
+    | LimitReached
+    | AnyTrip
+    | BreakerUnlocked
+    | Warned
+    | MemoryFailed
+    | MessageEdited
+    | RunStateChanged
+    | EndNotReached
+    | Custom
+    | RunFinished
+)
+"""Everything that can be the data of an event."""
+
+TRANSIENT = (TokenStream.event, ProgressReported.event, CallWaiting.event)
+"""Events about a call in flight. They are not part of the run: they have no number, are never stored,
+and reach only those who follow the run at that moment."""
+
+
+def kinds_of(name: str) -> tuple[type[Payload], ...]:
+    """The structs of an event; none if there is no event of that name."""
+    return _KINDS.get(name, ())
+
+
+def _by_name() -> dict[str, tuple[type[Payload], ...]]:
+    found: dict[str, tuple[type[Payload], ...]] = {}
+    for kind in EventData.__args__:
+        found[kind.event] = (*found.get(kind.event, ()), kind)
+    return found
+
+
+_KINDS = _by_name()
+
+
+class _Status(Struct, frozen=True, gc=False):
+    status: str
+
+
+def _decode_tool_call(body: bytes | Raw) -> ToolCallChange:
+    # The status of a call has several values for each struct, so it cannot be the tag of a union.
+    is_open = msgspec.json.decode(body, type=_Status).status in ("waiting", "running")
+    kind: type[ToolCallChange] = ToolCallStarted if is_open else ToolCallEnded
+    return msgspec.json.decode(body, type=kind)
+
+
+def _decoder(kinds: tuple[type[Payload], ...]) -> Callable[[bytes | Raw], EventData]:
+    kind: Any = kinds[0]
+    for other in kinds[1:]:
+        kind |= other
+    return msgspec.json.Decoder(kind).decode
+
+
+_DECODERS: dict[str, Callable[[bytes | Raw], EventData]] = {
+    **{name: _decoder(kinds) for name, kinds in _KINDS.items() if name != ToolCallStarted.event},
+    ToolCallStarted.event: _decode_tool_call,
+}
+
+
+def decode_payload(name: str, body: bytes | Raw) -> EventData:
+    """The data of an event from its JSON; msgspec.MsgspecError. An unknown event becomes `Custom`."""
+    decode = _DECODERS.get(name)
+    return Custom(name, msgspec.json.decode(body)) if decode is None else decode(body)
+
+
+def told_by_node(kinds: Collection[str], name: str, data: dict[str, Any]) -> EventData:
+    """What a node tells, by name and data. `kinds` are the events of its type (`NodeType.events`), all others
+    are `Custom`."""
+    return _converted(name, data) if name in kinds else Custom(name, data)
+
+
+def as_told(kinds: Collection[str], data: EventData) -> EventData:
+    """What the conversation or the controller of a node tells, by the same rule."""
+    if data.event in kinds or data.event == Custom.event:
+        return data
+    return Custom(data.event, msgspec.to_builtins(data, enc_hook=repr))
+
+
+def told_by_middleware(name: str, data: dict[str, Any]) -> EventData:
+    """What middleware tells. The writer of memories is middleware, too; what the middleware of users tells
+    has the name `custom` (`Visit.tell`). Old facts have its own name."""
+    return _converted(name, data) if name in (MemoryFailed.event, Custom.event) else Custom(name, data)
+
+
+def _converted(name: str, data: dict[str, Any]) -> EventData:
+    try:
+        (kind,) = _KINDS[name]
+        converted: EventData = msgspec.convert(data, kind)  # type: ignore[assignment]
+        return converted
+    except msgspec.ValidationError:
+        return Custom(name, data)
+
+
+def of_version_1(name: str, data: dict[str, Any]) -> EventData:
+    """The data of an event that was stored before events had types: in a pruned run, or in the fact of a
+    retry with changes. Anybody could emit any event then, so what does not fit is `Custom`."""
+    try:
+        return decode_payload(
+            name, msgspec.json.encode(_with_report(data) if _is_completed(name, data) else data)
+        )
+    except msgspec.MsgspecError:
+        return Custom(name, data)
+
+
+def _is_completed(name: str, data: dict[str, Any]) -> bool:
+    return name == NodeCompleted.event and data.get("status") not in ("running", "failed", "skipped")
+
+
+def _with_report(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of a `completed` whose report was merged into it, and could replace any field."""
+    fits = {"output": str, "data": dict, "report": dict}
+    own = {name: data[name] for name, kind in fits.items() if isinstance(data.get(name), kind)}
+    merged = {name: value for name, value in data.items() if name not in own}
+    if merged.get("status") == "completed":
+        del merged["status"]
+    if merged:
+        own["report"] = {**merged, **own.get("report", {})}
+    return {"status": "completed", **own}

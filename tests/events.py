@@ -1,0 +1,52 @@
+"""Events for tests that need no run."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+from msgspec.structs import FieldInfo, fields
+
+from roundel.kernel.events import Event
+from roundel.kernel.payloads import EventData, RunUsage, kinds_of
+
+NOW = "2026-11-15T20:00:00.000Z"
+_EMPTY: dict[Any, Any] = {str: "", int: 0, float: 0.0, RunUsage: RunUsage(0, 0, 0, 0, None, 0)}
+
+
+def payload(name: str, /, **given: Any) -> EventData:
+    """The data of an event: the given fields, and empty ones where it needs more."""
+    kinds = kinds_of(name)
+    tags = [kind for kind in kinds if given.get("status", given.get("trigger")) == kind.__struct_config__.tag]
+    ended = "result" in given  # a tool call, whose structs have no tags
+    (kind,) = tags or kinds[ended : ended + 1]
+    own = {key: value for key, value in given.items() if key in kind.__struct_fields__}
+    needed = {field.name: _empty(field) for field in fields(kind) if field.required and field.name not in own}
+    made: EventData = msgspec.convert(
+        {**msgspec.to_builtins({**needed, **own}), **{key: given[key] for key in given if key not in own}},
+        kind,
+    )  # type: ignore[assignment]
+    return made
+
+
+def _empty(field: FieldInfo) -> Any:
+    if field.type in _EMPTY:
+        return _EMPTY[field.type]
+    choices = get_args(field.type)
+    return (
+        choices[0] if choices and isinstance(choices[0], str) else getattr(field.type, "__origin__", dict)()
+    )
+
+
+def event_of(
+    name: str,
+    /,
+    seq: int = 1,
+    node_id: str | None = None,
+    address: str | None = None,
+    *,
+    timestamp: str = NOW,
+    run_id: str = "run",
+    **data: Any,
+) -> Event:
+    return Event(seq, name, timestamp, run_id, node_id, address, payload(name, **data))

@@ -1,0 +1,569 @@
+// Written by tools/web_types.py from kernel/payloads.py. `make tables` writes it again.
+
+/** A person or the script answered. */
+export interface AnswerReceived {
+  /** the answer */
+  text: string;
+  /** the structured fields of the answer, if it has any */
+  data?: Record<string, unknown>;
+}
+
+/** The deadline of a question passed without an answer. */
+export interface AnswerTimeout {
+  /** the time by which the person had to answer */
+  deadline: string;
+  /** the seconds that the person had */
+  timeout: number;
+  /** what happens instead of an answer: `default`, `port`, `failed`, or `rejected` for a tool call */
+  action: "default" | "failed" | "port" | "rejected";
+}
+
+/** A person unlocked the run. */
+export interface BreakerUnlocked {
+  /** the reason that the person gave */
+  reason: string;
+  /** the person */
+  by: string;
+  /** `RESUMED` */
+  state: string;
+  /** the cause of the lock: a trigger of the breaker, or a limit */
+  what: string;
+  /** the raised limits, by name, if there are any */
+  limits?: Record<string, number>;
+  /** the text that replaced the last message, if one did */
+  message?: string;
+  /** the message for the next agent, if there is one */
+  note?: string;
+  /** the node for which the loop was left, if it was */
+  exit?: string;
+}
+
+/** A call failed and waits for its next attempt. */
+export interface CallWaiting {
+  /** the address of the call */
+  call: string;
+  /** why it waits: `retry` */
+  cause: "retry";
+  /** how long it waits */
+  seconds: number;
+  /** the time at which the next attempt is made */
+  until: string;
+  /** the number of the attempt that failed, from 1 */
+  attempt: number;
+  /** how many attempts are made at most */
+  of: number;
+  /** the error of the attempt, in one line */
+  error: string;
+  /** the HTTP status with which the provider of a model refused. Omitted if there is none */
+  status?: number;
+  /** the model, as `provider:name`. Omitted for the `retry` of a node */
+  model?: string;
+}
+
+/** The messages of an agent became too many, and Roundel shortened the list. */
+export interface ContextCompacted {
+  /** `drop_oldest` or `summarize` */
+  strategy: "drop_oldest" | "summarize";
+  /** the tokens of the list before */
+  before: number;
+  /** the tokens of the list after */
+  after: number;
+  /** the number of messages that Roundel removed */
+  messages: number;
+}
+
+/** What middleware or the node of a package tells, or an event that this version does not know. */
+export interface Custom {
+  /** the name that the middleware or the node gave */
+  name: string;
+  /** its fields */
+  data: Record<string, unknown>;
+}
+
+/** A loop goes in circles. */
+export interface DeadLoop {
+  trigger: "dead_loop";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** the number of repetitive rounds */
+  stale_rounds: number;
+  /** the novelty of their messages */
+  novelty: number[];
+  /** the required novelty */
+  threshold: number;
+  /** the repetitive messages, each with `node`, `address`, `text` and `novelty`. `repeats` is the address of the earlier message, and `changed` lists the small differences, each as `[before, now]` */
+  messages: LoopMessage[];
+  /** the guard that bounds the loop, if there is one */
+  guard?: string;
+}
+
+/** A participant of a `debate` answered. */
+export interface DebateRound {
+  /** the round of the debate */
+  round: number;
+  /** the participant */
+  agent: string;
+  /** the text of the answer */
+  content: string;
+}
+
+/** A graph ended, and no node in its `end` has output. */
+export interface EndNotReached {
+  /** the edges toward an end that did not fire although their source ran */
+  edges: string[];
+}
+
+/** The run reached a limit, and no new step starts. */
+export interface LimitReached {
+  /** `rounds`; the name of a [budget](limits.md#limits); `unpriced` for a model [without a known price](limits.md#unknown-prices); `items` for a list that is too long; for an agent `tool_rounds` or `calls_per_round` */
+  what: string;
+  /** the limit */
+  limit: number;
+  /** the address where the run reached the limit */
+  address: string;
+  /** the owner of the budget: the name of a node, of the entry of a loop, or of a graph */
+  scope?: string;
+  /** for a budget: the amount used */
+  spent?: number;
+  /** for a budget: the amount reserved for calls in flight */
+  reserved?: number;
+  /** for a budget: the amount that the next step needs */
+  wanted?: number;
+  /** for `unpriced`: the model, as `provider:name`; `limit` is then the limit on the cost */
+  model?: string;
+  /** for `unpriced`: `usage` if the provider reported no usage; absent if no price is known */
+  missing?: string;
+  /** for a loop at its cap: the last messages in the loop, each with `node`, `address` and `text` */
+  messages?: LoopMessage[];
+}
+
+/** A person locked the run. */
+export interface LockedByHand {
+  trigger: "manual";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** the reason */
+  reason: string;
+  /** the person */
+  by: string;
+}
+
+/** A loop ended. */
+export interface LoopLeft {
+  /** the loop */
+  loop: string;
+  /** the number of rounds since the loop was entered */
+  rounds: number;
+  /** [why the loop ended](loops.md#exit-reasons) */
+  reason: string;
+  /** the node whose edge left the loop. Omitted if no edge left the loop (`no_trigger`), and for a `loop_agent` or a `debate` */
+  by?: string;
+}
+
+/** A message that was said in a loop, as evidence. */
+export interface LoopMessage {
+  /** the node that said it */
+  node: string;
+  /** its address */
+  address: string;
+  /** the beginning of its text */
+  text: string;
+  /** for a repetitive message: how new it is, from 0 to 1 */
+  novelty?: number;
+  /** for a repetitive message: the address of the earlier message that it repeats */
+  repeats?: string;
+  /** for a repetitive message: the small differences, each as `[before, now]` */
+  changed?: string[][];
+}
+
+/** A round of a loop, a `loop_agent` or a `debate` starts. */
+export interface LoopRound {
+  /** the loop: the id of its entry */
+  loop: string;
+  /** the number of the round, from 1 */
+  round: number;
+}
+
+/** What a run did in one loop. */
+export interface LoopTotals {
+  /** the rounds of all entries */
+  rounds: number;
+  /** [why the loop ended](loops.md#exit-reasons) last */
+  exit_reason: string;
+  /** how many times it was entered */
+  entries: number;
+}
+
+/** Roundel could not read or write a memory, or the access took too long. */
+export interface MemoryFailed {
+  /** the memory */
+  store: string;
+  /** the error */
+  error: string;
+}
+
+/** A fork changed the message at this address, or a person edited a queued message. */
+export interface MessageEdited {
+  /** the text of the new message. For a fork, it replaces the last message */
+  text: string;
+  /** for an edit: the number of the message in the queue of the node, from 0 */
+  position?: number;
+  /** for an edit that changed them: the structured fields of the message */
+  data?: Record<string, unknown>;
+}
+
+/** A node is completed. */
+export interface NodeCompleted {
+  status: "completed";
+  /** the text of its last message. Omitted if the node returned no message, or has `log_output: false` */
+  output?: string;
+  /** the structured fields of that message, if it has any. The same rule applies */
+  data?: Record<string, unknown>;
+  /** what the node says about this execution, if it says anything */
+  report?: Record<string, unknown>;
+}
+
+/** A node failed. */
+export interface NodeFailed {
+  status: "failed";
+  /** the error */
+  error: string;
+  /** the [type of the failure](failures.md#types) */
+  type: string;
+  /** why the same call [must fail again](failures.md#permanent-failures); omitted if another attempt may succeed */
+  reason?: string;
+  /** true if an [error edge](failures.md) handled the failure */
+  handled?: boolean;
+  /** for a handled failure: the node that failed, which may be inside this one */
+  node?: string;
+  /** for a handled failure: the address of that node */
+  address?: string;
+  /** for a handled failure: the number of attempts */
+  attempts?: number;
+}
+
+/** A node starts. */
+export interface NodeRunning {
+  status: "running";
+  /** true if the node runs again because the run was [retried](failures.md#retry-a-failed-run) */
+  retried?: boolean;
+}
+
+/** A node never ran, or was cancelled while it ran. */
+export interface NodeSkipped {
+  status: "skipped";
+  /** the reason */
+  reason: string;
+}
+
+/** The processes of the run died again and again. */
+export interface ProcessesDied {
+  trigger: "crashes";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** how many processes in a row died */
+  crashes: number;
+  /** the addresses of the calls that were in flight */
+  in_flight: string[];
+}
+
+/** The progress that a function reports. */
+export interface ProgressReported {
+  /** the text that the function reports */
+  text: string;
+  /** the completed part, from 0 to 1. Omitted if the function does not report it */
+  fraction?: number;
+}
+
+/** The run asks a person. */
+export interface QuestionAsked {
+  /** the question */
+  prompt: string;
+  /** for a human node: the messages in its queue, each with `source` and `text` */
+  input?: QueuedInput[];
+  /** for an agent: the call, with `name` and `arguments` */
+  tool?: ToolToApprove;
+  /** for a question with a [deadline](nodes.md#deadlines): the time by which the person must answer */
+  deadline?: string;
+  /** for a question with a deadline: the seconds until then */
+  timeout?: number;
+}
+
+/** A message in the queue of a human node. */
+export interface QueuedInput {
+  /** the node that sent it */
+  source: string;
+  /** its text */
+  text: string;
+}
+
+/** The last event of a run. A run that was retried has several; the last one counts. */
+export interface RunFinished {
+  /** the status */
+  status: "completed" | "failed" | "stopped";
+  /** the text of the result; empty if there is none */
+  output: string;
+  /** how many times each node ran, by id; nodes that never ran are omitted */
+  nodes: Record<string, number>;
+  /** for each loop `rounds` (in total), `exit_reason` (the last one), and `entries` (how many times it was entered) */
+  loops: Record<string, LoopTotals>;
+  /** `model_calls`, `tool_calls`, `input_tokens`, `output_tokens`, `cost_usd` (null if no price is known), `unpriced_calls` */
+  usage: RunUsage;
+  /** the structured fields of the result, if it has any */
+  data?: Record<string, unknown>;
+  /** the error with its address; omitted if nothing failed */
+  error?: string;
+  /** for `failed`: why a retry without changes [must fail again](failures.md#permanent-failures); omitted if it may succeed */
+  reason?: string;
+  /** for a run that ended while it was locked: the `what`, `limit`, `address`, `node_id` and `evidence` of the lock */
+  lock?: Record<string, unknown>;
+  /** for a run that ended while a question was open: the first [deadline](nodes.md#deadlines) */
+  deadline?: string;
+}
+
+/** The first event of every run. */
+export interface RunStarted {
+  /** the `id` of the graph */
+  workflow: string;
+  /** the text of the input */
+  input: string;
+  /** the [model of agents that name none](agents.md#model-of-a-run), if one was chosen for the run */
+  model?: string;
+}
+
+/** The run waits, is paused or locked, or continues after an answer, a pause, an unlock or a retry. */
+export interface RunStateChanged {
+  /** the status */
+  status: "paused" | "running" | "suspended_locked" | "waiting";
+  /** the reason as text; `retried` after a [retry](failures.md#retry-a-failed-run); `breakpoint` or `step` if [debugging](debugging.md) paused the run, and `step` when a step begins */
+  reason: string;
+  /** for a pause during debugging: the address of the ready node; omitted if no node is ready */
+  address?: string;
+  /** for a pause by a breakpoint: the breakpoint as text */
+  breakpoint?: string;
+}
+
+/** What a run has used. */
+export interface RunUsage {
+  /** the model calls */
+  model_calls: number;
+  /** the tool calls */
+  tool_calls: number;
+  /** the input tokens */
+  input_tokens: number;
+  /** the output tokens */
+  output_tokens: number;
+  /** the cost in dollars; null if no price is known */
+  cost_usd: number | null;
+  /** the model calls whose cost is not known */
+  unpriced_calls: number;
+}
+
+/** The score of a `loop` fell by more than its `regression`. */
+export interface ScoreRegression {
+  /** the score of this round */
+  score: number;
+  /** the previous score */
+  previous: number;
+  /** the difference */
+  fall: number;
+  /** the round */
+  round: number;
+}
+
+/** A limit that all runs of a group or a token share is reached. */
+export interface SharedLimitReached {
+  trigger: "group_limit";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** the [limit of the group or the token](allow-list.md#limits) */
+  limit: number;
+  /** what is limited */
+  what: string;
+  /** the period */
+  per: string;
+  /** the owner of the limit */
+  scope: string;
+  /** the amount used */
+  spent: number;
+  /** the amount reserved for calls in flight */
+  reserved: number;
+  /** the amount that the call needs */
+  wanted: number;
+  /** when the period ends; without it, it does not */
+  resets?: string;
+}
+
+/** The run has worked for too long. */
+export interface TimeUsedUp {
+  trigger: "timeout";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** the working time of the run */
+  seconds: number;
+  /** the limit */
+  limit: number;
+}
+
+/** A part of the answer of a model, while the model streams it. */
+export interface TokenStream {
+  /** the part */
+  text: string;
+  /** the attempt that the part belongs to, from 1. A new attempt replaces the text of the earlier attempts */
+  attempt: number;
+  /** the number of characters of this attempt before this part */
+  offset: number;
+}
+
+/** The run has used far more tokens than expected. */
+export interface TokenSurge {
+  trigger: "token_surge";
+  /** `SUSPENDED_LOCKED` */
+  state: string;
+  /** the address where the breaker tripped; absent if a person locked the run */
+  address?: string;
+  /** the tokens of the run */
+  tokens: number;
+  /** the [usual tokens](limits.md#the-breaker) */
+  estimate: number;
+  /** how many times as many trip the breaker */
+  factor: number;
+  /** the tokens of the last call. Absent in runs that an earlier version started, as are the next two fields */
+  call?: number;
+  /** the tokens that are usual for that call */
+  usual_call?: number;
+  /** the number of calls */
+  calls?: number;
+}
+
+/** The tokens of a model call, if they are known. */
+export interface TokenUsage {
+  /** the number of input tokens */
+  input_tokens: number;
+  /** the number of output tokens */
+  output_tokens: number;
+  /** the model that answered, as `provider:name`. Omitted for scripted replies, as is `cost_usd` */
+  model?: string;
+  /** the cost; null if no price is known */
+  cost_usd?: number | null;
+  /** true if the answer came from the [cache](agents.md#response-cache) and cost nothing */
+  cached?: boolean;
+  /** true if this was not a model call, but the computation of [vectors for a memory](memory.md#retrieval) before a model call */
+  aside?: boolean;
+}
+
+/** A tool call has a result. */
+export interface ToolCallEnded {
+  /** the tool */
+  name: string;
+  /** the arguments; if a person changed them, the changed arguments */
+  arguments: unknown;
+  /** `completed`, `failed`, `refused`, `rejected`, or `repeated` for a call that [Roundel did not repeat](breaker.md#repeated-tool-calls) */
+  status: "completed" | "failed" | "refused" | "rejected" | "repeated";
+  /** the tool round, from 1 */
+  round: number;
+  /** the id that the model gave to the request */
+  id: string;
+  /** the result that the model receives */
+  result: string;
+}
+
+/** A model requested a tool. */
+export interface ToolCallStarted {
+  /** the tool */
+  name: string;
+  /** the arguments; if a person changed them, the changed arguments */
+  arguments: unknown;
+  /** `waiting` for a person, or `running` */
+  status: "running" | "waiting";
+  /** the tool round, from 1 */
+  round: number;
+  /** the id that the model gave to the request */
+  id: string;
+}
+
+/** A tool call that needs approval. */
+export interface ToolToApprove {
+  /** the tool */
+  name: string;
+  /** the arguments */
+  arguments: unknown;
+}
+
+/** Something is probably not as intended, and the run continues. */
+export interface Warned {
+  /** the warning text */
+  message: string;
+  /** for a loop that hardly changes: `stale` */
+  code?: string;
+  /** for a loop that hardly changes: the address of its round */
+  address?: string;
+  /** for a loop that hardly changes: the messages, as in [`breaker_tripped`](#breaker_tripped) */
+  messages?: LoopMessage[];
+  /** for a loop that hardly changes: the guard that bounds it */
+  guard?: string;
+  /** for a price that is not known: the model, as `provider:name`; empty if the agent names none */
+  model?: string;
+}
+
+/** A round of a loop, or the inside of a node. Numbers count from 1. */
+export interface PathStep {
+  /** The entry of a loop of edges. */
+  loop?: string;
+  /** A node with a graph inside. */
+  node?: string;
+  round?: number;
+  part?: string;
+  repeat?: number;
+}
+
+/** What every event has (docs/events.md). */
+export interface Envelope {
+  /** Missing for a transient event. */
+  seq?: number;
+  timestamp: string;
+  run_id: string;
+  node_id?: string;
+  address?: string;
+  /** What is around the node, outermost first. */
+  path?: PathStep[];
+  /** The number of a part of a dynamic edge: "2" or "2.1". */
+  part?: string;
+}
+
+export type RunEvent =
+  | (Envelope & { event: "run_started"; data: RunStarted })
+  | (Envelope & { event: "loop_round"; data: LoopRound })
+  | (Envelope & { event: "node_state_change"; data: NodeRunning | NodeCompleted | NodeFailed | NodeSkipped })
+  | (Envelope & { event: "token_stream"; data: TokenStream })
+  | (Envelope & { event: "progress"; data: ProgressReported })
+  | (Envelope & { event: "call_waiting"; data: CallWaiting })
+  | (Envelope & { event: "context_compacted"; data: ContextCompacted })
+  | (Envelope & { event: "token_usage"; data: TokenUsage })
+  | (Envelope & { event: "tool_call"; data: ToolCallStarted | ToolCallEnded })
+  | (Envelope & { event: "human_input_required"; data: QuestionAsked })
+  | (Envelope & { event: "human_input_received"; data: AnswerReceived })
+  | (Envelope & { event: "human_input_timeout"; data: AnswerTimeout })
+  | (Envelope & { event: "score_regression"; data: ScoreRegression })
+  | (Envelope & { event: "debate_round"; data: DebateRound })
+  | (Envelope & { event: "loop_exit"; data: LoopLeft })
+  | (Envelope & { event: "limit_reached"; data: LimitReached })
+  | (Envelope & { event: "breaker_tripped"; data: DeadLoop | TokenSurge | TimeUsedUp | ProcessesDied | LockedByHand | SharedLimitReached })
+  | (Envelope & { event: "breaker_unlocked"; data: BreakerUnlocked })
+  | (Envelope & { event: "warning"; data: Warned })
+  | (Envelope & { event: "memory_error"; data: MemoryFailed })
+  | (Envelope & { event: "message_edited"; data: MessageEdited })
+  | (Envelope & { event: "run_state_change"; data: RunStateChanged })
+  | (Envelope & { event: "end_not_reached"; data: EndNotReached })
+  | (Envelope & { event: "custom"; data: Custom })
+  | (Envelope & { event: "run_finished"; data: RunFinished });
