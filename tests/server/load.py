@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from roundel.journal.sqlite import SqliteStore
+from roundel.server.cursors import read_cursor
 from roundel.server.identity import Identities
 from tests.server.live import ServerProcess, SseReader, loop_text, start_server
 
@@ -253,7 +254,8 @@ class RunFollower(Follower):
         super().__init__(client, f"/api/v1/runs/{run_id}/events", **options)
 
     def check(self, number: str, body: str) -> None:
-        assert int(number) == int(self.last_id or 0) + 1, f"{number} came after {self.last_id}"
+        before = read_cursor(self.last_id or "0").position
+        assert read_cursor(number).position == before + 1, f"{number} came after {self.last_id}"
         assert body.startswith(f'{{"seq":{number},'), body[:100]
 
     def is_last(self, name: str) -> bool:
@@ -285,8 +287,8 @@ class StoreFollower(Follower):
 
 def place(number: str) -> tuple[int, float]:
     """The place of an id in the stream of all runs: the one without a part is the last of its append."""
-    position, _, part = (number or "0").partition(":")
-    return int(position), int(part) if part else float("inf")
+    cursor = read_cursor(number or "0")
+    return cursor.position, cursor.part or float("inf")
 
 
 def memory(process: int) -> int:

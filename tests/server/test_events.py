@@ -21,6 +21,7 @@ from roundel.kernel.payloads import Custom
 from roundel.nodes.loading import draft_text_plan
 from roundel.plan.graph import Plan
 from roundel.runs.runs import Runs
+from roundel.server.cursors import EventCursor, cursor_text, read_cursor
 from roundel.server.feed import MAX_TRANSIENT, WRITE_BYTES, EventHub, EventWindow
 from roundel.server.problems import Problem
 from roundel.server.sse import HEARTBEAT, RETRY, encode_sse, with_heartbeats
@@ -65,15 +66,16 @@ class Client:
         self.arrived.set()
         for number, name, data in SseReader().feed(chunk):
             if number:
-                assert json.loads(data)["seq"] == int(number) == self.last + 1, "missing, or twice"
-                self.seen.append(int(number))
+                seq = read_cursor(number).position
+                assert json.loads(data)["seq"] == seq == self.last + 1, "missing, or twice"
+                self.seen.append(seq)
                 self.names.append(name)
             else:
                 self.notices.append(name)
 
     async def follow(self, hub: EventHub, chunks: int = 10**9) -> None:
         """Reads so many chunks, and leaves."""
-        async with contextlib.aclosing(hub.stream(self.run_id, self.last)) as stream:  # type: ignore[type-var]
+        async with contextlib.aclosing(hub.stream(self.run_id, EventCursor(self.last))) as stream:  # type: ignore[type-var]
             async for chunk in stream:
                 self.take(chunk)
                 chunks -= 1
@@ -133,7 +135,7 @@ def test_slow_client_is_told_and_catches_up_in_bounded_memory() -> None:
         hub = EventHub(runs, window_bytes=SMALL)
         run_id = await start(runs, 200, paused=True)
         slow, quick = Client(run_id), Client(run_id)
-        stream = hub.stream(run_id, 0)
+        stream = hub.stream(run_id, EventCursor(0))
         slow.take(await anext(stream))
         following = asyncio.create_task(quick.follow(hub))
         await runs.resume(run_id)
@@ -188,7 +190,7 @@ def test_stream_continues_after_a_retry() -> None:
         runs = Runs(InMemoryStore())
         hub = EventHub(runs)
         run_id = await start(runs, 5, script={"Writer": ["one", {"error": "no money"}]})
-        client, late = Client(run_id), hub.stream(run_id, 0)
+        client, late = Client(run_id), hub.stream(run_id, EventCursor(0))
         await client.follow(hub)
         assert client.names[-1] == "run_finished"
         await anext(late)  # it is slow to take the end, and keeps the feed
@@ -212,8 +214,10 @@ def test_pruned_run_shows_what_is_left() -> None:
         await runs.result(run_id)
         await runs.prune(run_id, keep="last")
         kept = [event.seq for event in await runs.events(run_id)]
-        names = [one async for chunk in hub.stream(run_id, 0) for one in SseReader().feed(chunk)]
-        assert [int(number) for number, _, _ in names if number] == kept and names[-1][1] == "end"
+        names = [one async for chunk in hub.stream(run_id, EventCursor(0)) for one in SseReader().feed(chunk)]
+        assert [read_cursor(number).position for number, _, _ in names if number] == kept and names[-1][
+            1
+        ] == "end"
 
     asyncio.run(work())
 
@@ -224,7 +228,7 @@ def test_hub_refuses_too_many_streams_and_those_after_its_end() -> None:
         hub = EventHub(runs, max_streams=1)
         run_id = await start(runs, 5, paused=True)
         hub.check()
-        stream = hub.stream(run_id, 0)
+        stream = hub.stream(run_id, EventCursor(0))
         await anext(stream)
         with pytest.raises(Problem, match="1 event streams"):
             hub.check()
@@ -232,7 +236,7 @@ def test_hub_refuses_too_many_streams_and_those_after_its_end() -> None:
         assert [chunk async for chunk in stream] == [], "no end: the run is not over"
         with pytest.raises(Problem, match="shutting down"):
             hub.check()
-        assert [chunk async for chunk in hub.stream(run_id, 0)] == []
+        assert [chunk async for chunk in hub.stream(run_id, EventCursor(0))] == []
         early = EventHub(runs)
         waiting = asyncio.create_task(Client(run_id).follow(early))
         await asyncio.sleep(0)
@@ -286,13 +290,44 @@ def test_stream_ends_when_the_caller_may_not_read_any_more() -> None:
     asyncio.run(work())
 
 
+def test_cursors_say_in_which_version_they_count() -> None:
+    assert read_cursor("7") == read_cursor("1.7") == EventCursor(7)
+    assert read_cursor("1.7:2") == read_cursor("7:2") == EventCursor(7, 2)
+    assert read_cursor("2.7") == EventCursor(7, is_outdated=True)
+    assert read_cursor(cursor_text(7, 2)) == EventCursor(7, 2)
+
+
+def test_a_cursor_of_another_version_gets_everything_again() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            root = await server.client("author")
+            run_id = await run_of(root, server.context.runs, "red")
+            place, url = {"last-event-id": "2.3"}, f"/api/v1/runs/{run_id}/events"
+            answer = await root.get(url, headers=place)
+            first, *rest = SseReader().feed(answer.content)
+            assert (first[1], rest[-1][1]) == ("reset", "end")
+            seqs = [json.loads(data)["seq"] for number, _, data in rest if number]
+            assert seqs == list(range(1, len(seqs) + 1))
+            known = await root.get(url, params={"after": "1.3"})
+            assert SseReader().feed(known.content) == rest[3:]
+            hub = EventHub(server.context.runs)
+            stream = hub.stream_all(None, read_cursor("2.1:1"))
+            chunks = [await anext(stream), await anext(stream)]
+            notice, event, *_ = SseReader().feed(b"".join(chunks))
+            assert notice[1] == "reset" and json.loads(event[2])["seq"] == 1
+            await stream.aclose()  # type: ignore[attr-defined]
+            await hub.close()
+
+    asyncio.run(work())
+
+
 def test_names_and_texts_cannot_break_out_of_an_event() -> None:
     evil = "x\ndata: {}\n\nevent: end\r\rdata: 1"
     event = Event(1, "custom", "", "run", None, None, Custom(evil, {"text": evil}))
     block = encode_sse(event)
     assert block.endswith(b"\n\n") and block.count(b"\n") == 4 and b"\r" not in block
     ((number, _, data),) = SseReader().feed(block)
-    assert number == "1" and json.loads(data)["data"] == {"name": evil, "data": {"text": evil}}
+    assert number == "1.1" and json.loads(data)["data"] == {"name": evil, "data": {"text": evil}}
 
 
 # Over a socket.
@@ -331,7 +366,11 @@ def test_client_continues_after_a_restart_of_the_server(tmp_path: Path) -> None:
                 assert names[-1] == "end"
             lines = await client.get(f"{url}/events", params={"follow": False})
             everything = [json.loads(line)["seq"] for line in lines.text.splitlines()]
-            assert [int(number) for number in seen] == everything == list(range(1, len(everything) + 1))
+            assert (
+                [read_cursor(number).position for number in seen]
+                == everything
+                == list(range(1, len(everything) + 1))
+            )
 
     asyncio.run(work())
 
@@ -381,10 +420,8 @@ class Watcher:
 
     async def follow(self, hub: EventHub, dice: random.Random, until: set[str]) -> None:
         """Reads until it leaves, or all these runs are over; it may leave in the middle of a write."""
-        position, _, part = self.last.partition(":")
-        number = int(part or 0)
-        start = int(position) - 1 if number else int(position)
-        async with contextlib.aclosing(hub.stream_all(self.groups, start, number)) as stream:  # type: ignore[type-var]
+        known = read_cursor(self.last)
+        async with contextlib.aclosing(hub.stream_all(self.groups, known)) as stream:  # type: ignore[type-var]
             async for chunk in stream:
                 for identity, name, data in SseReader().feed(chunk):
                     if name == "behind":
@@ -440,7 +477,7 @@ def test_watcher_who_sees_none_of_many_events_keeps_up() -> None:
         store = InMemoryStore()
         runs = Runs(store)
         hub = EventHub(runs, window_bytes=SMALL)
-        stream = hub.stream_all(["blue"], 0)
+        stream = hub.stream_all(["blue"], EventCursor(0))
         waiting = asyncio.ensure_future(anext(stream))
         await runs.result(await start(runs, 100, group="red"))
         own = await start(runs, 1, group="blue")
@@ -502,7 +539,7 @@ def test_events_of_all_runs_as_lines() -> None:
             everything = await root.get("/api/v1/events", params=query)
             assert len(everything.text.splitlines()) == 2 * len(found)
             assert (await root.get("/api/v1/events", params={"follow": "false"})).text == ""
-            for wrong in ("x", "1:", ":1", "1:2:3", "-1", "9" * 30):
+            for wrong in ("x", "1:", ":1", "1:2:3", "-1", "9" * 30, "1.", ".1", "1.2.3"):
                 refused = await root.get("/api/v1/events", headers={"last-event-id": wrong})
                 assert refused.status_code == 422
 

@@ -15,9 +15,9 @@ what is committed.
 A feed exists while it has clients. `EventHub` has all feeds of a server.
 
 *All runs.* The events of one append have one position, and are encoded together. Each of them has an id of
-its own, so that a client who was disconnected in the middle continues there: `7:1` is the first event of the
-append at position 7, and its last one is `7`. Clients see only the appends of their groups; their position
-passes over the others.
+its own, so that a client who was disconnected in the middle continues there (cursors.py): `1.7:1` is the
+first event of the append at position 7, and its last one is `1.7`. Clients see only the appends of their
+groups; their position passes over the others.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from roundel.journal.store import NoRun
 from roundel.kernel.events import Event
 from roundel.runs.runs import Runs
 from roundel.runs.store_feed import ReplayPool
+from roundel.server.cursors import EventCursor, cursor_text
 from roundel.server.problems import Problem
 from roundel.server.sse import encode_notice, encode_sse
 
@@ -53,6 +54,8 @@ Groups = Collection[str] | None
 """The groups that a client sees; None is all of them."""
 END = encode_notice("end")
 BEHIND = encode_notice("behind")
+RESET = encode_notice("reset")
+"""The cursor of the client counts in another version: what it knows does not fit what follows."""
 
 
 class EventWindow:
@@ -311,7 +314,7 @@ async def _group_of(runs: Runs, run_id: str) -> str:
 def encode_append(position: int, events: Sequence[Event], skip: int = 0) -> bytes:
     """The events of one append, without the first `skip`."""
     return b"".join(
-        encode_sse(event, f"{position}:{number}" if number < len(events) else str(position))
+        encode_sse(event, cursor_text(position, number if number < len(events) else 0))
         for number, event in enumerate(events, 1)
         if number > skip
     )
@@ -381,11 +384,15 @@ class EventHub:
             self.clients -= 1
             await self._leave(run_id, feed)
 
-    async def stream_all(self, groups: Groups, after: int | None, part: int = 0) -> AsyncIterator[bytes]:
-        """The events of all runs of some groups for one client, after a position or from now on. With `part`,
-        the client also knows so many events of the append at the next position."""
-        if after is None:
-            after = await self._runs.position()
+    async def stream_all(self, groups: Groups, cursor: EventCursor | None) -> AsyncIterator[bytes]:
+        """The events of all runs of some groups for one client, after a place or from now on."""
+        after = await self._runs.position() if cursor is None else cursor.position
+        part = 0
+        if cursor is not None and cursor.part:
+            # Everything before the append is known, and some of it; of another version, that is begun anew.
+            after, part = max(0, after - 1), 0 if cursor.is_outdated else cursor.part
+        if cursor is not None and cursor.is_outdated:
+            yield RESET
         if part:
             wanted = None if groups is None else tuple(groups)
             async for position, events in self._runs.follow_all(after=after, groups=wanted, live=False):
@@ -406,8 +413,11 @@ class EventHub:
         finally:
             self.clients -= 1
 
-    async def stream(self, run_id: str, after: int) -> AsyncIterator[bytes]:
-        """The events of a run for one client."""
+    async def stream(self, run_id: str, cursor: EventCursor) -> AsyncIterator[bytes]:
+        """The events of a run for one client; all of them if its cursor is of another version."""
+        if cursor.is_outdated:
+            yield RESET
+        after = 0 if cursor.is_outdated else cursor.position
         async with contextlib.aclosing(self._join(run_id, after)) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -14,6 +14,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from roundel.kernel.events import Event, encode_event
+from roundel.server.cursors import cursor_text
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = b": \n\n"
@@ -31,22 +32,17 @@ async def _always_valid() -> bool:
     return True
 
 
-def encode_sse(event: Event, number: str = "") -> bytes:
-    """One event; its id is its `seq`, or another one. Transient events have none: a client that reconnects
-    continues after the last stored one."""
-    number = number or (str(event.seq) if event.seq else "")
-    line = b"id: %b\n" % number.encode() if number else b""
-    return b"%bevent: %b\ndata: %b\n\n" % (line, _one_line(event.event), encode_event(event))
+def encode_sse(event: Event, cursor: str = "") -> bytes:
+    """One event; its id is the cursor of its `seq`, or another one. Transient events have none: a client that
+    reconnects continues after the last stored one."""
+    cursor = cursor or (cursor_text(event.seq) if event.seq else "")
+    line = b"id: %b\n" % cursor.encode() if cursor else b""
+    return b"%bevent: %b\ndata: %b\n\n" % (line, event.event.encode(), encode_event(event))
 
 
 def encode_notice(name: str) -> bytes:
     """An event of the stream itself, such as its end."""
     return b"event: %b\ndata: {}\n\n" % name.encode()
-
-
-def _one_line(name: str) -> bytes:
-    """The name of an event. Middleware chooses names, too, and a line break would begin another field."""
-    return " ".join(name.split()).encode(errors="replace")
 
 
 class CountedResponse(StreamingResponse):

@@ -7,15 +7,18 @@ export const useConnection = create<ConnectionState>(() => ({ state: "connecting
 
 type OnEvents = (events: RunEvent[]) => void;
 type OnGap = () => void;
+type OnReset = (run?: string) => void;
 
 const listeners = new Set<OnEvents>();
 let readersOfAll = 0;
 const gapListeners = new Set<OnGap>();
+const resetListeners = new Set<OnReset>();
 let post: ((message: ToHub) => void) | null = null;
 
 function receive(message: FromHub): void {
   if (message.type === "events") for (const listener of listeners) listener(message.events);
   else if (message.type === "gap") for (const listener of gapListeners) listener();
+  else if (message.type === "reset") for (const listener of resetListeners) listener(message.run);
   else useConnection.setState(message.connection);
 }
 
@@ -55,11 +58,16 @@ export function onEvents(listener: OnEvents, onGap: OnGap = () => {}): () => voi
 }
 
 /** The same for one run. Others may be among them, for other readers on this page. */
-export function onRunEvents(run: string, listener: OnEvents, onGap: OnGap): () => void {
+export function onRunEvents(run: string, listener: OnEvents, onGap: OnGap, onReset: () => void): () => void {
   tell({ type: "follow", run });
   const stop = listen(listener, onGap);
+  const reset: OnReset = (only = run) => {
+    if (only === run) onReset();
+  };
+  resetListeners.add(reset);
   return () => {
     stop();
+    resetListeners.delete(reset);
     tell({ type: "unfollow", run });
   };
 }

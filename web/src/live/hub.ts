@@ -27,7 +27,9 @@ export type FromHub =
   | { type: "events"; events: RunEvent[] }
   | { type: "connection"; connection: ConnectionState }
   /** Events may be missing: read them from the store. */
-  | { type: "gap" };
+  | { type: "gap" }
+  /** The server numbers events otherwise now: what is known of this run, or of all runs, does not fit any more. */
+  | { type: "reset"; run?: string };
 
 type Send = (message: FromHub) => void;
 
@@ -58,6 +60,12 @@ export class Page {
     this.follows.delete(run);
     this.#last.delete(run);
   }
+
+  reset(run?: string): void {
+    if (run === undefined) this.#last.clear();
+    else this.#last.delete(run);
+    this.send({ type: "reset", run });
+  }
 }
 
 /** A stream that connects again until it is closed. */
@@ -72,6 +80,7 @@ class Stream {
     readonly onEvents: (events: RunEvent[]) => void,
     readonly onState: (state: ConnectionState["state"]) => void,
     readonly onHeard: () => void,
+    readonly onReset: () => void,
     readonly onOver: () => void = () => {},
   ) {
     void this.#work();
@@ -129,6 +138,7 @@ class Stream {
     for (const message of messages) {
       if (message.id) this.lastId = message.id;
       if (message.event === "end") over = true;
+      else if (message.event === "reset") this.onReset();
       else if (message.event !== "behind") events.push(JSON.parse(message.data) as RunEvent);
     }
     if (events.length) this.onEvents(events);
@@ -229,6 +239,9 @@ export class Hub {
         for (const page of this.#pages) if (this.#needsAll(page)) page.send({ type: "gap" });
       },
       this.#heard,
+      () => {
+        for (const page of this.#pages) page.reset();
+      },
     );
   }
 
@@ -250,6 +263,9 @@ export class Hub {
       (events) => this.#deliverRun(run, events),
       (state) => this.#change(state),
       this.#heard,
+      () => {
+        for (const page of this.#pages) if (page.follows.has(run)) page.reset(run);
+      },
       () => {
         if (this.#runs.get(run) !== stream) return;
         this.#runs.delete(run);

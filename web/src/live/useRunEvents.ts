@@ -55,7 +55,7 @@ class FollowedRun {
 
   constructor(
     readonly runId: string,
-    composites: ReadonlySet<string>,
+    readonly composites: ReadonlySet<string>,
   ) {
     this.store = createStore(() => ({
       version: 0,
@@ -70,6 +70,7 @@ class FollowedRun {
       this.runId,
       (events) => this.#take(events),
       () => void this.read(),
+      () => void this.#reset(),
     );
     document.addEventListener("visibilitychange", this.#look);
     void this.read().then(this.#look);
@@ -81,6 +82,15 @@ class FollowedRun {
     cancelAnimationFrame(this.#frame);
     document.removeEventListener("visibilitychange", this.#look);
     tell({ type: "look-away", run: this.runId });
+  }
+
+  /** Forgets the run, and reads it again: its events have other numbers now. */
+  async #reset(): Promise<void> {
+    this.#waiting = [];
+    await this.#reading;
+    if (this.#isClosed) return;
+    this.#publish({ model: new RunModel(this.composites), isLoaded: false });
+    void this.read();
   }
 
   /** Text as it is written comes only to a page that is looked at, while the run is not over. */

@@ -13,6 +13,7 @@ from roundel.kernel.events import encode_event
 from roundel.server.admission import Route
 from roundel.server.bodies import problems
 from roundel.server.context import ServerContext, caller, context_of, still_sees
+from roundel.server.cursors import RUN_CURSOR, STORE_CURSOR, EventCursor, read_cursor
 from roundel.server.identity import Principal
 from roundel.server.routes.runs import RunId
 from roundel.server.sse import MEDIA_TYPE, CountedResponse, EventStream
@@ -22,7 +23,13 @@ Viewer = Annotated[Principal, caller("viewer")]
 JSON_LINES = "application/jsonl"
 LINES_BYTES = 64 * 1024
 """The least bytes of a write of JSON Lines, except for the last one."""
-Position = Annotated[int, Query(ge=0, le=2**53, description="Only events after this `seq`.")]
+After = Annotated[
+    str,
+    Query(
+        pattern=RUN_CURSOR,
+        description="Only events after this one: its `seq`, or its `id` as server-sent event.",
+    ),
+]
 Follow = Annotated[
     bool,
     Query(description="`true`: server-sent events, as they happen. `false`: what is stored, as JSON Lines."),
@@ -31,7 +38,7 @@ LastEventId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern="^[0-9]{1,15}$",
+        pattern=RUN_CURSOR,
         description="The `id` of the last event that the client has; takes precedence over `after`.",
     ),
 ]
@@ -39,7 +46,7 @@ AppendId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern="^[0-9]{1,15}(:[0-9]{1,6})?$",
+        pattern=STORE_CURSOR,
         description="The `id` of the last event that the client has; takes precedence over `after`.",
     ),
 ]
@@ -56,17 +63,20 @@ async def run_events(
     run_id: RunId,
     request: Request,
     who: Viewer,
-    after: Position = 0,
+    after: After = "0",
     follow: Follow = True,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """The events of a run after a `seq`. `Last-Event-ID` continues a stream that was interrupted."""
+    """The events of a run after a `seq`. `Last-Event-ID` continues a stream that was interrupted. If the
+    server numbers events otherwise than the one that gave the `id`, the stream begins with the notice
+    `reset`, and has all events."""
     context = context_of(request)
     group = (await context.visible_row(who, run_id)).group
-    start = int(last_event_id) if last_event_id is not None else after
+    start = read_cursor(last_event_id if last_event_id is not None else after)
     release = context.hub.reserve(who.id)
     if not follow:
-        return _stored(context, _lines(context, run_id, start), release)
+        known = 0 if start.is_outdated else start.position
+        return _stored(context, _lines(context, run_id, known), release)
     return EventStream(context.hub.stream(run_id, start), lambda: still_sees(request, group), release)
 
 
@@ -99,30 +109,36 @@ async def all_events(
     request: Request,
     who: Viewer,
     after: Annotated[
-        int | None,
-        Query(ge=0, le=2**53, description="Only events after this position; without it, from now on."),
+        str | None,
+        Query(
+            pattern=STORE_CURSOR,
+            description="Only events after this position, or this `id`; without it, from now on.",
+        ),
     ] = None,
     follow: Follow = True,
     last_event_id: AppendId = None,
 ) -> Response:
     """The events of all runs that the caller may see, after a position of the store; from now on if there is
     none. The `id` of an event is the position of its append, with its number in the append if it is not the
-    last one of it: a client that continues after it misses nothing, and gets nothing twice."""
-    context, part = context_of(request), 0
-    if last_event_id is not None:
-        position, _, number = last_event_id.partition(":")
-        # In the middle of an append, everything before the append is known, and some of it.
-        part = int(number or 0)
-        after = max(0, int(position) - 1) if part else int(position)
-    start = after if follow or after is not None else await context.runs.position()
+    last one of it: a client that continues after it misses nothing, and gets nothing twice. The notice
+    `reset` says that events are now numbered otherwise than when the `id` was given."""
+    context = context_of(request)
+    known = last_event_id if last_event_id is not None else after
+    cursor = read_cursor(known) if known is not None else None
     release = context.hub.reserve(who.id)  # from here on nothing may fail before the response
     if not follow:
-        return _stored(context, _all_lines(context, who, start or 0), release)
-    chunks = context.hub.stream_all(who.groups, start, part)
+        return _stored(context, _all_lines(context, who, cursor), release)
+    chunks = context.hub.stream_all(who.groups, cursor)
     return EventStream(chunks, lambda: still_sees(request, None), release)
 
 
-async def _all_lines(context: ServerContext, who: Principal, after: int) -> AsyncIterator[bytes]:
+async def _all_lines(
+    context: ServerContext, who: Principal, cursor: EventCursor | None
+) -> AsyncIterator[bytes]:
+    """The events after a place; those of an append of which the client knows a part come once more."""
+    if cursor is None:
+        return
+    after = max(0, cursor.position - 1) if cursor.part else cursor.position
     async for position, events in context.runs.follow_all(after=after, groups=who.groups, live=False):
         for event in events:
             yield b'{"position":%d,"event":%b}\n' % (position, encode_event(event))
