@@ -13,6 +13,7 @@ import pytest
 import roundel
 from roundel.hosts import control
 from roundel.hosts.driver import Driver
+from roundel.hosts.engine import RunSpec
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
 from roundel.hosts.services import NodeServices
 from roundel.hosts.stored_run import create, pin
@@ -78,7 +79,7 @@ class Work:
     async def host(self, store: SqliteStore, **options: Any) -> LocalRun:
         plan = roundel.prepare(self.graph)
         host = LocalRun(plan, run_id="run", **options)
-        host.set_journal(await create(store, "run", plan, pin(plan), (Message("go"),)))
+        host.set_journal(await create(store, "run", RunSpec(plan, (Message("go"),)), pin(plan)))
         return host
 
 

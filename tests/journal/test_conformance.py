@@ -213,13 +213,16 @@ def test_create_stores_first_facts_and_claims_the_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         pinned = Pinned("{}", 1, {"max_cost": 2.0}, "script")
-        made = NewRun("run", "flow", "go", pinned, 5.0, "parent", "[1]/A", "red", "ann")
+        made = NewRun("run", "flow", "go", pinned, 5.0, "parent", "[1]/A", "red", "ann", None, "tea", "3")
         claim = await store.create(made, chunk(STARTED, *waits(1)))
         assert (claim.run_id, claim.facts, claim.fresh) == ("run", 2, 2)
         row = await store.row("run")
         assert (row.id, row.name, row.status, row.input) == ("run", "flow", "running", "go")
         assert (row.created, row.parent, row.forked_at, row.facts) == (5.0, "parent", "[1]/A", 2)
         assert (row.summary, row.pruned, row.group, row.started_by) == (None, "", "red", "ann")
+        assert (row.saved_as, row.workflow_version) == ("tea", "3")
+        assert [row.id for row in await store.rows(saved_as="tea")] == ["run"]
+        assert await store.rows(saved_as="te") == []
         assert row.owner
         assert await store.pinned("run") == pinned
         assert await facts(store) == [STARTED, *waits(1)]

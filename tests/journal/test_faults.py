@@ -20,7 +20,7 @@ import pytest
 import roundel
 from roundel.hosts import control
 from roundel.hosts.control import Resume
-from roundel.hosts.engine import Attachment
+from roundel.hosts.engine import Attachment, RunSpec
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
 from roundel.hosts.stored_run import create, open_run, pin, read_events
@@ -285,7 +285,7 @@ def test_clock_going_backwards_keeps_timestamps_monotonic(tmp_path: Path) -> Non
     async def story(store: SqliteStore) -> None:
         host = LocalRun(plan, clock=lambda: next(times))
         host.set_journal(
-            await create(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0)
+            await create(store, host.run_id, RunSpec(plan, (Message("go"),)), pin(plan), now=lambda: 1000.0)
         )
         with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
             await host.run((Message("go"),))
@@ -375,7 +375,7 @@ def test_only_one_of_two_processes_resumes_a_run(tmp_path: Path) -> None:
     async def prepare(store: SqliteStore) -> list[str]:
         names = [f"run{number}" for number in range(3)]
         for name in names:
-            await (await create(store, name, plan, pinned, (Message("go"),))).close()
+            await (await create(store, name, RunSpec(plan, (Message("go"),)), pinned)).close()
         return names
 
     for name in asyncio.run(using(path, prepare)):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.engine import make_result
+from roundel.hosts.engine import RunSpec, make_result
 from roundel.hosts.stored_run import Origin, create, open_run, pin, read_events
 from roundel.journal import run_journal as snapshots_module
 from roundel.journal.run_journal import pack
@@ -119,7 +119,9 @@ async def resume_from_entries(
     written = Chunk(len(entries), pack(map(encode_entry, (first, *rest))))
     plan = roundel.prepare(workflow)
     pinned = pin(plan, script)
-    await (await create(store, name, plan, pinned, started.input, origin=Origin("", "", (written,)))).close()
+    await (
+        await create(store, name, RunSpec(plan, started.input), pinned, origin=Origin("", "", (written,)))
+    ).close()
     if (await open_run(store, name)).state.status == "suspended_locked":
         return None
     return await resumed(store, name, workflow=workflow, ask=echo_answer)
@@ -208,7 +210,7 @@ def test_resuming_a_run_that_completed_without_calls_reports_it_as_over(tmp_path
     async def story(store: SqliteStore) -> None:
         plan = roundel.prepare(workflow)
         pinned = pin(plan, script_from({}))
-        await (await create(store, "run", plan, pinned, (Message("[]"),))).close()
+        await (await create(store, "run", RunSpec(plan, (Message("[]"),)), pinned)).close()
         assert (await store.row("run")).status == "running"
         with pytest.raises(StoreError, match="run run is over: it is completed"):
             await resumed(store, "run")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from roundel.cli import cli
 from roundel.journal import schema
 from roundel.journal.database import APPLICATION_ID
+from roundel.journal.run_rows import select_row
 from roundel.journal.schema import FORMAT, create_tables
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, RunRow, StoreError
@@ -121,3 +122,32 @@ def test_two_processes_may_create_the_tables_at_once(tmp_path: Path) -> None:
         assert seen == (0,)
         create_tables(other, "here")
     assert version(path) == FORMAT
+
+
+def without_columns(path: Path) -> None:
+    """Makes a store as a version of Roundel left it that did not know the columns of ADDED_COLUMNS."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for table, columns in schema.ADDED_COLUMNS.items():
+            for column in columns:
+                db.execute(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}")
+
+
+def test_a_store_gets_columns_that_were_added_to_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, add))
+    without_columns(path)
+    assert asyncio.run(using(path, look)).saved_as == ""
+    assert version(path) == FORMAT
+    with closing(sqlite3.connect(path)) as connection:
+        assert schema.has_column(connection, "runs", "saved_as")
+
+
+def test_a_store_that_lacks_added_columns_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, add))
+    without_columns(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        query_of = select_row(db, excerpt=False)
+        rows = db.execute(f"{query_of} WHERE saved_as = ''").fetchall()
+        assert len(rows) == 1
+        assert db.execute(f"{query_of} WHERE saved_as = 'tea'").fetchall() == []

@@ -11,6 +11,7 @@ import pytest
 
 import roundel
 from roundel.cli.progress import Progress
+from roundel.hosts.engine import RunSpec
 from roundel.hosts.stored_run import Origin, create, open_run, pin
 from roundel.journal.run_journal import pack
 from roundel.journal.store import Chunk
@@ -245,7 +246,7 @@ async def run_of_yesterday(runs: roundel.Runs) -> str:
     pinned = pin(plan, script_from(BOTH))
     started = earlier[0].fact
     assert isinstance(started, Started)
-    await (await create(runs.store, "0" * 12, plan, pinned, started.input, origin=origin)).close()
+    await (await create(runs.store, "0" * 12, RunSpec(plan, started.input), pinned, origin=origin)).close()
     return "0" * 12
 
 

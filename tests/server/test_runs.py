@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from roundel.kernel.events import stamp
+from roundel.kernel.facts import Answered, Started
 from roundel.server.supervisor import Supervisor
 from tests.server.api import Server, serving
 from tests.server.live import loop_text
@@ -480,3 +481,35 @@ def test_a_script_may_be_the_text_of_a_script_file() -> None:
         assert problem["file"] == "<script>" and problem["line"] == 1
 
     played(work)
+
+
+def test_a_run_of_a_saved_workflow_has_its_name_and_version_and_who_started_it() -> None:
+    async def story(server: Server) -> None:
+        author = await server.client("author")
+        url = "/api/v1/workflows/Tea"
+        new = await author.put(url, json={"text": ASKS}, headers={"if-none-match": "*"})
+        assert new.status_code == 201, new.text
+        changed = ASKS.replace("good", "hot")
+        etag = {"if-match": new.headers["etag"]}
+        assert (await author.put(url, json={"text": changed}, headers=etag)).status_code == 200
+        answer = await author.post(RUNS, json={"workflow": "Tea", "input": "go"})
+        assert answer.status_code == 202, answer.text
+        run_id = answer.json()["id"]
+        await server.context.runs.result(run_id)
+        await started(server, author)  # of a text
+        listed = (await author.get(RUNS, params={"saved_as": "Tea"})).json()["runs"]
+        assert [(row["id"], row["saved_as"], row["workflow_version"]) for row in listed] == [
+            (run_id, "Tea", "2")
+        ]
+        assert (await author.get(RUNS, params={"saved_as": "Te"})).json()["runs"] == []
+        fork = (await sent(author, run_id, "fork", 201, at="Editor", run=False))["id"]
+        row = (await author.get(f"{RUNS}/{fork}")).json()
+        assert (row["saved_as"], row["workflow_version"], row["parent"]) == ("Tea", "2", run_id)
+        await sent(author, run_id, "answer", text="yes")
+        facts = [entry.fact for entry in await server.context.runs.store.entries(run_id)]
+        begun, answered = facts[0], next(fact for fact in facts if isinstance(fact, Answered))
+        assert isinstance(begun, Started)
+        assert (begun.saved_as, begun.workflow_version) == ("Tea", "2")
+        assert begun.by == answered.by != ""
+
+    played(story)

@@ -10,7 +10,6 @@ run in between.
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -190,7 +189,7 @@ def lock_command(run: str, reason: str, by: str, place: str | None) -> None:
 
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
-        await runs.lock(run_id, reason, by=_user_name(by))
+        await runs.lock(run_id, reason, by=by)
         suggest("unlock", run_id)
         locked = (await runs.row(run_id)).status == "suspended_locked"
         echo(f"run {run_id} is locked" if locked else f"run {run_id} locks when its calls in flight are done")
@@ -276,7 +275,7 @@ def unlock_command(
                     run_id,
                     why,
                     checks=checks,
-                    by=_user_name(by),
+                    by=by,
                     limits=raised,
                     message=message,
                     note=note,
@@ -339,11 +338,3 @@ def _with_options(error: StoreError) -> StoreError:
         cause = cause.__cause__
     options = [OPTIONS[field] for field in cause.fields] if cause is not None else []
     return StoreError(f"{error} ({' or '.join(options)})") if options else error
-
-
-def _user_name(by: str) -> str:
-    try:
-        return by or getpass.getuser()
-    # In a container, the user id may have no name.
-    except (OSError, KeyError, ImportError):
-        return "unknown"

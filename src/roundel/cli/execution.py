@@ -25,6 +25,7 @@ from roundel.cli.next_step import command_line, current_step, is_debugged, repea
 from roundel.cli.output import console, echo, one_line, print_json, print_result, secret_masking, styled
 from roundel.cli.signals import INTERRUPTED, interrupts, redirect_to_null
 from roundel.cli.standard_output import standard_output
+from roundel.cli.store_access import user_name
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
@@ -144,6 +145,7 @@ class _Display(ABC):
             self.recorder,
             # Nodes import their libraries then, which blocks the event loop.
             preparing=interrupts.blocking_section(),
+            by=user_name(),
         )
 
     def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:

@@ -41,7 +41,15 @@ from roundel.cli.output import (
     secret_masking,
     styled,
 )
-from roundel.cli.store_access import find_run, open_runs, run_to_end, store_option, with_run, with_runs
+from roundel.cli.store_access import (
+    find_run,
+    open_runs,
+    run_to_end,
+    store_option,
+    user_name,
+    with_run,
+    with_runs,
+)
 from roundel.hosts.engine import Attach, Attachment, Inspection, resolve_attachment
 from roundel.journal.store import StoreError
 from roundel.kernel.facts import secrets_of
@@ -116,7 +124,7 @@ def run_command(
         raise click.UsageError("a run that pauses has to be stored; leave out --no-store")
     loaded = load_for_start(file, script_file, limits, pairs, places, model, group=group, allowed=allowed)
     recorder = _recorder(record_file, script_file)
-    runs = Runs(on_warnings=print_warnings) if not_stored else open_runs(place)
+    runs = Runs(on_warnings=print_warnings, by=user_name()) if not_stored else open_runs(place)
     message = read_input(text, loaded.plan.workflow, data)
 
     async def work() -> int:

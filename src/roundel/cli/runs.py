@@ -101,6 +101,8 @@ def _as_data(row: RunRow) -> dict[str, Any]:
         "input": row.input,
         "parent": row.parent or None,
         "forked_at": row.forked_at or None,
+        "saved_as": row.saved_as or None,
+        "workflow_version": row.workflow_version or None,
         "kept": row.pruned or "all",
         "deadline": _deadline(row),
     }

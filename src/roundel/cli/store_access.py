@@ -8,6 +8,7 @@ suggest the next step, while the store is still open.
 from __future__ import annotations
 
 import asyncio
+import getpass
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -60,12 +61,21 @@ def open_runs(place: str | None) -> Runs:
         raise click.UsageError(
             "a store in memory ends with the command; name a file, or use `roundel run --no-store`"
         )
-    runs = Runs(place, on_warnings=print_warnings)
+    runs = Runs(place, on_warnings=print_warnings, by=user_name())
     try:
         runs.store  # noqa: B018 (opened here, so that a wrong location is a usage error)
     except StoreError as error:
         raise click.UsageError(str(error)) from None
     return runs
+
+
+def user_name() -> str:
+    """Who uses this command line: what a command does is stored with this name."""
+    try:
+        return getpass.getuser()
+    # In a container, the user id may have no name.
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def store_exists(runs: Runs) -> bool:

@@ -78,10 +78,12 @@ class Unanswered(Exception):
 
 class AnswerSource:
     """Answers the questions of one run. Created by LocalRun. Without a line in the script and without an
-    ask handler, a question waits."""
+    ask handler, a question waits. `by` is the person behind the handler."""
 
-    def __init__(self, plan: Plan, script: Script | None, ask_handler: AskHandler | None) -> None:
-        self._plan = plan
+    def __init__(
+        self, plan: Plan, script: Script | None, ask_handler: AskHandler | None, by: str = ""
+    ) -> None:
+        self._plan, self._by = plan, by
         self._script = script
         self._ask_handler = ask_handler
         self._ask_lock = asyncio.Lock()
@@ -94,16 +96,17 @@ class AnswerSource:
         """Whether a person has to answer, since no script does."""
         return self._line(ask) is None
 
-    async def answer(self, ask: Ask) -> Message:
-        """The answer of the script, else of a person. Unanswered if the person gives none."""
+    async def answer(self, ask: Ask) -> tuple[Message, str]:
+        """The answer of the script, else of a person, and who gave it, as in `Answered`. Unanswered if the
+        person gives none."""
         line = self._line(ask)
         if line is None:
-            return await self._ask(ask)
+            return await self._ask(ask), self._by
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
             raise NodeError(line.error, line.type)
-        return Message(line.text, "user", line.data)
+        return Message(line.text, "user", line.data), ""
 
     async def _ask(self, ask: Ask) -> Message:
         assert self._ask_handler is not None
@@ -140,8 +143,11 @@ def make_question(plan: Plan, ask: Ask) -> Question:
     return Question(ask.address, node.id, about["prompt"], ask.inputs, tool, ask.deadline, default)
 
 
-class _Request(Struct, frozen=True, omit_defaults=True):
+class _Request(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What all requests have in common. The tag of a class is its `kind` in the store."""
+
+    by: str = ""
+    """Who makes the request: the name of a user or of a token; empty if that is not known."""
 
     @property
     def kind(self) -> RequestKind:
@@ -195,7 +201,6 @@ class LockRun(_Request, frozen=True, tag="lock"):
     """Trips the breaker: lets the calls in flight finish, and starts nothing new until an unlock."""
 
     reason: str
-    by: str = ""
     crashes: int = 0
     """How many processes in a row died while they executed the run; 0 if a person locks it."""
 
@@ -204,7 +209,6 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     """Unlocks a run that has met a limit (kernel/unlock.py)."""
 
     reason: str
-    by: str
     checks: tuple[str, ...]
     limits: dict[str, float] = {}
     message: str | None = None
@@ -256,24 +260,24 @@ def to_fact(request: RunRequest, now: float) -> Fact:
     """The fact that a request becomes. The times of control facts are those of the applying process: the
     clock of the requester may belong to another machine."""
     if isinstance(request, Pause):
-        return Paused(request.reason or "paused", now)
+        return Paused(request.reason or "paused", now, by=request.by)
     if isinstance(request, Resume):
-        return Resumed(now)
+        return Resumed(now, request.by)
     if isinstance(request, RetryRun):
-        return Retried(now)
+        return Retried(now, request.by)
     if isinstance(request, Stop):
-        return Stopped(request.reason or "stopped", now)
+        return Stopped(request.reason or "stopped", now, request.by)
     if isinstance(request, Answer):
-        return Answered(request.address, request.message, now)
+        return Answered(request.address, request.message, now, request.by)
     if isinstance(request, LockRun):
         return Locked(request.reason, request.by, now, crashes=request.crashes)
     if isinstance(request, StepRun):
-        return Stepped(now, request.round)
+        return Stepped(now, request.round, request.by)
     if isinstance(request, ChangeBreakpoints):
-        return BreakpointsChanged(now, request.add, request.remove)
+        return BreakpointsChanged(now, request.add, request.remove, request.by)
     if isinstance(request, EditMessage):
         return WaitingEdited(
-            request.address, request.position, request.text, now, request.data, request.version
+            request.address, request.position, request.text, now, request.data, request.version, request.by
         )
     return Unlocked(
         request.reason,

@@ -685,12 +685,12 @@ class HostCore:
 
     # How a run ends early. The host cancels all effects before it calls one of these.
 
-    def stop(self, reason: str) -> None:
-        """Records that the run was stopped; it cannot be resumed."""
+    def stop(self, reason: str, by: str = "") -> None:
+        """Records that the run was stopped, and by whom; it cannot be resumed."""
         self.in_flight.clear()
         state = self._log.state
         if not state.over and state.status != "new":
-            self._log.record(Stopped(reason, self._effects.now()))
+            self._log.record(Stopped(reason, self._effects.now(), by))
 
     def leave_resumable(self, reason: str) -> None:
         """Leaves the run so that it can be resumed: results that have arrived are recorded, and calls in

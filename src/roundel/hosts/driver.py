@@ -99,6 +99,8 @@ class Driver:
         """The reason of an interrupt."""
         self._stop_reason: str | None = None
         """The reason of a stop request; None if there was none."""
+        self._stopped_by = ""
+        """Who made it."""
         self._stopping = False
         """`stop` has begun; what would cancel the run now comes too late."""
         self._handed_back = False
@@ -371,6 +373,7 @@ class Driver:
             if self._stopping and self._interrupted and self._stop_reason is None:
                 return "it was interrupted at the same time, and can be resumed; try again"
             self._stop_reason = request.reason or self._stop_reason or "stopped"
+            self._stopped_by = request.by or self._stopped_by
             self._core.settle_on_commit(settled)
             if not self._stopping:
                 self._cancel()
@@ -467,7 +470,7 @@ class Driver:
             if self._interrupted and self._stop_reason is None and self._log.journal is not None:
                 self._core.leave_resumable(self._interrupted)
             else:
-                self._core.stop(self._stop_reason or self._interrupted or "stopped")
+                self._core.stop(self._stop_reason or self._interrupted or "stopped", self._stopped_by)
             if self._log.journal is not None:
                 await self._commit()
             # For a run without a journal, whose stop requests are settled without a commit.

@@ -103,6 +103,12 @@ class RunSpec(Struct, frozen=True):
     group: str | None = None
     """The group in its row; None for that of the workflow's memory."""
     started_by: str = ""
+    """The id of the token that the run counts for."""
+    by: str = ""
+    """The name of the user or the token that starts it."""
+    saved_as: str = ""
+    """The name of the saved workflow; empty if the workflow is not saved."""
+    workflow_version: str = ""
 
 
 class Inspection(Struct, frozen=True):
@@ -127,6 +133,8 @@ class Attachment(Struct, frozen=True):
     recorder: ScriptRecorder | None = None
     preparing: AbstractContextManager[object] | None = None
     """Entered while the run is prepared, which may import large packages and so block the event loop."""
+    by: str = ""
+    """Who answers through `ask`: the name of a user, which is stored with the answers."""
 
 
 Attach = Attachment | Callable[[str, Inspection], Attachment]

@@ -527,7 +527,8 @@ class Executor:
         """Executes an effect other than a call; calls are made by the driver itself, without a coroutine
         in between. The driver passes what it raises to `failure_fact`."""
         if isinstance(effect, Ask):
-            return Answered(effect.address, await self._answers.answer(effect), self.now())
+            message, by = await self._answers.answer(effect)
+            return Answered(effect.address, message, self.now(), by)
         if isinstance(effect, EvaluateEdges):
             edges = self._plan.sites[effect.site].edges
             edge_results = await self._edges.evaluate(effect, edges)

@@ -195,7 +195,7 @@ class LocalEngine:
                     raise not_stored_error(error) from error
                 raise
             self._remembered.add(run_id, unstored_parts(new.plan.workflow, given_secrets(new.plan)), attach)
-        self._launch(run, run.run(new.messages))
+        self._launch(run, run.run(new.messages, new))
         return run_id
 
     async def _create_stored(self, run: LocalRun, new: RunSpec, limits: Sequence[SharedLimit]) -> RunJournal:
@@ -205,14 +205,9 @@ class LocalEngine:
             return await create(
                 self.store,
                 run.run_id,
-                new.plan,
+                new,
                 pinned,
-                new.messages,
                 intercepts=run.intercepts,
-                breakpoints=new.breakpoints,
-                paused=new.paused,
-                group=new.group,
-                started_by=new.started_by,
                 room=runs_at_once(limits),
                 now=self._clock,
             )
@@ -230,6 +225,7 @@ class LocalEngine:
                 inspection.plan,
                 script=inspection.script,
                 ask=attachment.ask,
+                by=attachment.by,
                 on_event=attachment.on_event,
                 on_transient=partial(self._live.publish, run_id),
                 middleware=attachment.middleware,
@@ -698,7 +694,7 @@ def _facts_to_resume(state: Run, request: RunRequest, now: float) -> list[Fact]:
         return [] if begun else [Paused("interrupted", 0, interrupt=True), to_fact(request, 0)]
     # A run may fail while a step or a pause was in progress; then the retry is what continues it.
     resumes = state.paused and not state.over and not isinstance(request, StepRun)
-    facts: list[Fact] = [Resumed(0)] if resumes else []
+    facts: list[Fact] = [Resumed(0, request.by)] if resumes else []
     if not isinstance(request, Resume):
         facts.append(to_fact(resolve_request(request, state), 0))
     return facts

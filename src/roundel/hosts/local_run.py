@@ -24,17 +24,17 @@ from roundel.hosts.clock import GivenClock, RunClock, SteadyClock
 from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
 from roundel.hosts.core import Observer, RunLog, TransientObserver
 from roundel.hosts.driver import Driver, event_logger
-from roundel.hosts.engine import Result, make_result
+from roundel.hosts.engine import Result, RunSpec, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
 from roundel.hosts.services import NodeServices, uses_memory
 from roundel.hosts.shared_budgets import Ledger, SharedLimit
-from roundel.hosts.stored_run import new_run_id
+from roundel.hosts.stored_run import first_fact, new_run_id
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Store, StoreError
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Command
 from roundel.kernel.events import stamp
-from roundel.kernel.facts import Fact, InterceptPoints, Reopened, Started
+from roundel.kernel.facts import Fact, InterceptPoints, Reopened
 from roundel.kernel.payloads import CallWaiting, ProgressReported, TokenStream
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
@@ -62,6 +62,7 @@ class LocalRun:
         *,
         script: Script | None = None,
         ask: AskHandler | None = None,
+        by: str = "",
         on_event: Observer | None = None,
         on_transient: TransientObserver | None = None,
         middleware: Sequence[Middleware] = (),
@@ -96,7 +97,7 @@ class LocalRun:
         memory = (services.run_memory.middleware(),) if uses_memory(plan) else ()
         self._middleware = MiddlewareChain(plan, (*ready.middleware, *middleware, *memory), services)
         edges = EdgeEvaluator(ready.functions, services)
-        answers = AnswerSource(plan, script, ask)
+        answers = AnswerSource(plan, script, ask, by)
         self._log = RunLog(Run(plan), services.secrets)
         behaviours, spending = ready.behaviours, [limit for limit in limits if limit.quota.amounts]
         if spending and script is None:
@@ -172,8 +173,9 @@ class LocalRun:
 
     # Executing. `run` or `resume` is the whole body of a task of its own, which the driver may cancel.
 
-    async def run(self, messages: tuple[Message, ...]) -> Result:
-        """Executes the run from the start until it is idle."""
+    async def run(self, messages: tuple[Message, ...], spec: RunSpec | None = None) -> Result:
+        """Executes the run from the start until it is idle. `spec` says more about a run that is not
+        stored."""
         journal = self._log.journal
         started = journal.started if journal is not None else None
         # The first fact of a stored run was written when the run was created, so that no run exists
@@ -183,9 +185,8 @@ class LocalRun:
             self._set_clock(started.fact.time, begins_at_last=True)
             return await self._execute(lambda: self._log.apply(*started))
         self._set_clock(0)
-        begun = Started(
-            self.run_id, messages, self.now(), self.intercepts, model=self.plan.workflow.default_model
-        )
+        new = spec or RunSpec(self.plan, messages)
+        begun = first_fact(new, self.run_id, messages, self.now(), self.intercepts)
         return await self._execute(lambda: self._log.record(begun))
 
     async def resume(self, state: Run, *facts: Fact, opened: asyncio.Future[None] | None = None) -> Result:

@@ -30,7 +30,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from roundel.hosts.engine import Inspection
+from roundel.hosts.engine import Inspection, RunSpec
 from roundel.hosts.live_events import LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
@@ -57,7 +57,6 @@ from roundel.nodes.loading import Source, check, load_plan
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValue, LimitValues, with_limits
-from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.document import AllowPaths, FileAccess, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
 from roundel.workflow.graph import Workflow, with_default_model, with_group
@@ -260,26 +259,41 @@ def new_run_id() -> str:
     return os.urandom(6).hex()
 
 
+def first_fact(
+    new: RunSpec, run_id: str, messages: tuple[Message, ...], time: float, intercepts: InterceptPoints
+) -> Started:
+    """The fact with which a new run starts."""
+    return Started(
+        run_id,
+        messages,
+        time,
+        intercepts,
+        new.breakpoints,
+        new.paused,
+        new.plan.workflow.default_model,
+        new.by,
+        new.saved_as,
+        new.workflow_version,
+        limits=new.limits,
+    )
+
+
 async def create(
     store: Store,
     run_id: str,
-    plan: Plan,
+    spec: RunSpec,
     pinned: Pinned,
-    messages: tuple[Message, ...],
     *,
     origin: Origin | None = None,
     intercepts: InterceptPoints | None = None,
-    breakpoints: tuple[Breakpoint, ...] = (),
-    paused: bool = False,
-    group: str | None = None,
-    started_by: str = "",
     room: Sequence[RunsAtOnce] = (),
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """Creates a run in the store and claims it. Its first entry is part of the same transaction: a crash
     leaves a run that can be resumed, or none. Its group is that of the workflow's memory, unless one is
     given."""
-    messages = secrets_of(plan).mask_value(messages, UNMASKED_FIELDS)
+    plan = spec.plan
+    messages = secrets_of(plan).mask_value(spec.messages, UNMASKED_FIELDS)
     text = messages[-1].text[:INPUT_PREVIEW_LENGTH] if messages else ""
     new = NewRun(
         run_id,
@@ -287,24 +301,16 @@ async def create(
         text,
         pinned,
         now(),
-        group=plan.workflow.memory.group_id if group is None else group,
-        started_by=started_by,
+        group=plan.workflow.memory.group_id if spec.group is None else spec.group,
+        started_by=spec.started_by,
+        saved_as=spec.saved_as,
+        workflow_version=spec.workflow_version,
     )
     if origin is not None:
         forked = replace(new, parent=origin.parent, forked_at=origin.forked_at)
         return RunJournal(store, await store.create(forked, *origin.chunks, room=room))
-    started = mask_fact(
-        Started(
-            run_id,
-            messages,
-            new.created,
-            intercepts or InterceptPoints(),
-            breakpoints,
-            paused,
-            plan.workflow.default_model,
-        ),
-        secrets_of(plan),
-    )
+    begun = first_fact(spec, run_id, messages, new.created, intercepts or InterceptPoints())
+    started = mask_fact(begun, secrets_of(plan))
     # The entry contains the decisions of its step, so the step is made here once, on a state of its own.
     # The host makes it again on its own state, with these decisions (LocalRun.run).
     first = Run(plan)

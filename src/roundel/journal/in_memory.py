@@ -389,6 +389,7 @@ class InMemoryStore:
         text: str = "",
         before: int = 0,
         since: float = 0,
+        saved_as: str = "",
         excerpt: bool = False,
     ) -> list[RunRow]:
         wanted = text.translate(_ASCII_LOWER)
@@ -399,6 +400,7 @@ class InMemoryStore:
                 status in ("", run.status)
                 and (not statuses or run.status in statuses)
                 and name in ("", new.name)
+                and saved_as in ("", new.saved_as)
                 and (groups is None or new.group in groups)
                 and (not before or run.number < before)
                 and (not since or new.created > since)
@@ -548,4 +550,6 @@ def _row(run: _StoredRun, excerpt: bool = False) -> RunRow:
         new.started_by,
         run.number,
         progress,
+        new.saved_as,
+        new.workflow_version,
     )

@@ -278,8 +278,8 @@ def _new_owner() -> int:
 
 
 CREATED = (
-    "id, name, input, parent, forked_at, group_id, started_by, progress, owner, created, updated, facts, "
-    "status, fence"
+    "id, name, input, parent, forked_at, group_id, started_by, saved_as, workflow_version, progress, owner, "
+    "created, updated, facts, status, fence"
 )
 _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 
@@ -319,9 +319,26 @@ class Claims:
             # In the same transaction as the run: from its first moment, the run has an owner with a
             # lease.
             self._leases.renew(db)
-            texts = (run.id, run.name, run.input, run.parent, run.forked_at, run.group, run.started_by)
+            origin = (
+                run.parent,
+                run.forked_at,
+                run.group,
+                run.started_by,
+                run.saved_as,
+                run.workflow_version,
+            )
             shown = encode_fields(run.progress)
-            values = (*texts, shown, self._leases.owner, run.created, run.created, count)
+            values = (
+                run.id,
+                run.name,
+                run.input,
+                *origin,
+                shown,
+                self._leases.owner,
+                run.created,
+                run.created,
+                count,
+            )
             query = f"INSERT INTO runs ({CREATED}) VALUES ({','.join('?' * len(values))},'running',1)"
             try:
                 number = db.execute(query, values).lastrowid

@@ -18,6 +18,7 @@ import msgspec
 from roundel.journal.chunk_rows import FACTS, encode_fields, no_run_error
 from roundel.journal.faults import decoding_from
 from roundel.journal.leases import JOIN_LEASE, LEASE_COLUMNS, Claims
+from roundel.journal.schema import has_column
 from roundel.journal.store import EXCERPT, RunRow, RunTotals
 
 COLUMNS = (
@@ -34,6 +35,8 @@ COLUMNS = (
     "pruned",
     "group_id",
     "started_by",
+    "saved_as",
+    "workflow_version",
 )
 _SUMMARY = 3 + COLUMNS.index("summary")
 """The position of the summary in the values of SELECT_ROW."""
@@ -50,9 +53,14 @@ LONG_SUMMARY = 100_000
 """Bytes from which on a summary is decoded in a thread."""
 
 
-def select_row(excerpt: bool) -> str:
+_WITHOUT_SAVED = "FROM (SELECT *, '' AS saved_as, '' AS workflow_version FROM runs) "
+"""The runs of a file that lacks these columns, which only happens where it cannot be written."""
+
+
+def select_row(db: sqlite3.Connection, excerpt: bool) -> str:
     """The query for rows. For an excerpt, long summaries are left out that have one beside them."""
-    return SELECT_ROW.replace(" summary,", f" {_EXCERPT},", 1) if excerpt else SELECT_ROW
+    query = SELECT_ROW.replace(" summary,", f" {_EXCERPT},", 1) if excerpt else SELECT_ROW
+    return query if has_column(db, "runs", "saved_as") else query.replace("FROM runs ", _WITHOUT_SAVED, 1)
 
 
 def with_excerpt(
@@ -148,8 +156,9 @@ class RunRows(Claims):
     path: Path
 
     async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
-        query = f"{select_row(excerpt)} WHERE id = ?"
-        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+        found = await self._writer.read(
+            lambda db: db.execute(f"{select_row(db, excerpt)} WHERE id = ?", (run_id,)).fetchone()
+        )
         if found is None:
             raise no_run_error(run_id)
         if len(found[_SUMMARY] or b"") > LONG_SUMMARY:
@@ -167,20 +176,22 @@ class RunRows(Claims):
         text: str = "",
         before: int = 0,
         since: float = 0,
+        saved_as: str = "",
         excerpt: bool = False,
     ) -> list[RunRow]:
         filters = RowFilters()
         filters.add_any("status", (status,) if status else None)
         filters.add_any("status", statuses or None)
         filters.add_any("name", (name,) if name else None)
+        filters.add_any("saved_as", (saved_as,) if saved_as else None)
         filters.add_any("group_id", groups)
         filters.add_text(("id", "name", "input"), text)
         filters.add_before("no", before)
         filters.add_since("created", since)
-        query = f"{select_row(excerpt)} {filters.where} ORDER BY no DESC LIMIT ?"
         values = (*filters.values, -1 if limit is None else _integer(max(limit, 0)))
 
         def job(db: sqlite3.Connection) -> list[Sequence[Any]]:
+            query = f"{select_row(db, excerpt)} {filters.where} ORDER BY no DESC LIMIT ?"
             # One by one: only one complete summary of an older version is in memory.
             return [_shortened(found, excerpt) for found in db.execute(query, values)]
 

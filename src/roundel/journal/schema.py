@@ -3,9 +3,10 @@
 There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
 on, a new format comes with a step that makes it from the one before.
 
-Tables that were added since FORMAT was last raised are in ADDED_TABLES. A file that lacks one gets it when it
-is opened for writing, and keeps its format: a version of Roundel that does not know the table ignores it. A
-store that is only read may lack these tables, so code that reads them has to allow for that (`has_table`).
+Tables and columns that were added since FORMAT was last raised are in ADDED_TABLES and ADDED_COLUMNS. A file
+that lacks one gets it when it is opened for writing, and keeps its format: a version of Roundel that does not
+know it ignores it. A store that is only read may lack them, so code that reads them has to allow for that
+(`has_table`, `has_column`).
 """
 
 from __future__ import annotations
@@ -162,6 +163,11 @@ CREATE TABLE reservations (
         run INTEGER PRIMARY KEY, facts INTEGER NOT NULL, count INTEGER NOT NULL)""",
 }
 """The statements that create the tables that files of the current format may lack, by table."""
+ADDED_COLUMNS: dict[str, tuple[str, ...]] = {
+    # The saved workflow that a run was started from.
+    "runs": ("saved_as TEXT NOT NULL DEFAULT ''", "workflow_version TEXT NOT NULL DEFAULT ''"),
+}
+"""The columns that tables of the current format may lack, by table."""
 
 
 def check_format(version: int, location: str) -> None:
@@ -188,7 +194,11 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
     """Creates the tables of a new file, and those that an existing one lacks, all or none; nothing if all
     are there. StoreError if the file has another format."""
     check_format(read_format(connection), location)
-    if read_format(connection) == FORMAT and not _missing_tables(connection):
+    if (
+        read_format(connection) == FORMAT
+        and not _missing_tables(connection)
+        and not _missing_columns(connection)
+    ):
         return
     connection.execute("BEGIN IMMEDIATE")
     # The version is part of the transaction: a process that is killed here leaves an empty file, not
@@ -201,6 +211,8 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         for table in _missing_tables(connection):
             connection.execute(ADDED_TABLES[table])
+        for table, column in _missing_columns(connection):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk, for example, has ended it already
@@ -214,5 +226,21 @@ def has_table(connection: sqlite3.Connection, table: str) -> bool:
     return found.fetchone() is not None
 
 
+def has_column(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    """Whether a table of a store has a column of ADDED_COLUMNS."""
+    found = connection.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column))
+    return found.fetchone() is not None
+
+
 def _missing_tables(connection: sqlite3.Connection) -> list[str]:
     return [table for table in ADDED_TABLES if not has_table(connection, table)]
+
+
+def _missing_columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The columns that are missing, each with its table."""
+    return [
+        (table, column)
+        for table, columns in ADDED_COLUMNS.items()
+        for column in columns
+        if not has_column(connection, table, column.split()[0])
+    ]

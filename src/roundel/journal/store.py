@@ -119,6 +119,10 @@ class RunRow(Struct, frozen=True):
     progress: dict[str, Any] | None = None
     """How far the run is, in any status (kernel/progress.py). It may be about a second older than the last
     facts."""
+    saved_as: str = ""
+    """The name of the saved workflow that it was started from; empty if there is none."""
+    workflow_version: str = ""
+    """The version of that workflow."""
 
 
 class RunTotals(Struct, frozen=True):
@@ -145,6 +149,8 @@ class NewRun(Struct, frozen=True):
     group: str = ""
     started_by: str = ""
     progress: dict[str, Any] | None = None
+    saved_as: str = ""
+    workflow_version: str = ""
 
 
 class Claim(Struct, frozen=True):
@@ -374,6 +380,7 @@ class Store(Protocol):
         text: str = "",
         before: int = 0,
         since: float = 0,
+        saved_as: str = "",
         excerpt: bool = False,
     ) -> list[RunRow]:
         """The newest runs first, all of them if `limit` is None. Only those that fit every filter:
@@ -384,7 +391,8 @@ class Store(Protocol):
         - `text`: is found in the id, the name or the preview of the input, whatever the case of ASCII
           letters; no character has a special meaning;
         - `before`: has a smaller number, so that the number of the last row continues a list;
-        - `since`: was created after this time.
+        - `since`: was created after this time;
+        - `saved_as`: was started from the saved workflow with this name, exactly.
 
         With `excerpt`, a summary has only EXCERPT characters of its `output` and its `error`, neither `data`
         nor `warnings`, and in `output_length` the number of characters of the whole output: outputs may have

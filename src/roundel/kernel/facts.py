@@ -191,7 +191,19 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     """The run pauses before its first node."""
     model: str = ""
     """The model that was chosen for agents that name none, as `provider:name`. The workflow of the run has
-    it as its profile `default`; here it is for readers."""
+    it as its profile `default`; here it is for readers, as are the fields below."""
+    by: str = ""
+    """Who started the run: the name of a user or of a token; empty if that is not known."""
+    saved_as: str = ""
+    """The name of the saved workflow; empty if the workflow was not saved."""
+    workflow_version: str = ""
+    """Its version."""
+    parent: str = ""
+    """The run that it was forked from."""
+    forked_at: str = ""
+    """The address at which it was forked; empty for where the other run was then."""
+    limits: dict[str, float | str] = {}
+    """The limits that were given for the run, besides those of the workflow."""
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):
@@ -226,12 +238,15 @@ class CallRefused(Struct, frozen=True, tag="call_refused"):
     time: float
 
 
-class Answered(Struct, frozen=True, tag="answered"):
-    """A person answered."""
+class Answered(Struct, frozen=True, omit_defaults=True, tag="answered"):
+    """A person answered, or a script in the place of one."""
 
     address: str
     message: Message
     time: float
+    by: str = ""
+    """Who answered: the name of a user or of a token. Empty if that is not known, and for a script. What
+    else people do has the same field."""
 
 
 class Expired(Struct, frozen=True, tag="expired"):
@@ -312,12 +327,14 @@ class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
     interrupt: bool = False
     """The host has cancelled the calls in flight: the run is paused at once, and the resumed host makes
     them again, under the same addresses."""
+    by: str = ""
 
 
-class Resumed(Struct, frozen=True, tag="resumed"):
+class Resumed(Struct, frozen=True, omit_defaults=True, tag="resumed"):
     """A paused run continues."""
 
     time: float
+    by: str = ""
 
 
 class Stepped(Struct, frozen=True, omit_defaults=True, tag="stepped"):
@@ -327,6 +344,7 @@ class Stepped(Struct, frozen=True, omit_defaults=True, tag="stepped"):
     time: float
     round: bool = False
     """The run continues to the next round of the innermost loop instead, or to a breakpoint."""
+    by: str = ""
 
 
 class BreakpointsChanged(Struct, frozen=True, omit_defaults=True, tag="breakpoints_changed"):
@@ -335,6 +353,7 @@ class BreakpointsChanged(Struct, frozen=True, omit_defaults=True, tag="breakpoin
     time: float
     add: tuple[Breakpoint, ...] = ()
     remove: tuple[Breakpoint, ...] = ()
+    by: str = ""
 
 
 class WaitingEdited(Struct, frozen=True, omit_defaults=True, tag="waiting_edited"):
@@ -350,6 +369,7 @@ class WaitingEdited(Struct, frozen=True, omit_defaults=True, tag="waiting_edited
     """The new data; None leaves it unchanged."""
     version: str = ""
     """The version of the message that the person saw; another one is a conflict. Empty: any."""
+    by: str = ""
 
 
 class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
@@ -370,10 +390,11 @@ class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
     """The node outside of the loop to leave it for."""
 
 
-class Retried(Struct, frozen=True, tag="retried"):
+class Retried(Struct, frozen=True, omit_defaults=True, tag="retried"):
     """A person resumed a failed run: what failed, and what was cancelled or held back, runs again."""
 
     time: float
+    by: str = ""
 
 
 class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
@@ -399,6 +420,7 @@ class Revised(Struct, frozen=True, omit_defaults=True, tag="revised"):
     """What the new workflow has done beyond the old one, by name, node, address and data."""
     script_rights: tuple[str, ...] | None = None
     """What the script may do besides replying."""
+    by: str = ""
 
 
 class CallRetried(Struct, frozen=True, omit_defaults=True, tag="call_retried"):
@@ -439,19 +461,21 @@ class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """The new intercepts; None leaves them unchanged."""
 
 
-class Edited(Struct, frozen=True, tag="edited"):
+class Edited(Struct, frozen=True, omit_defaults=True, tag="edited"):
     """A person replaced the last input message of a command in flight; the host makes the call again."""
 
     address: str
     message: Message
     time: float
+    by: str = ""
 
 
-class Stopped(Struct, frozen=True, tag="stopped"):
+class Stopped(Struct, frozen=True, omit_defaults=True, tag="stopped"):
     """The run was cancelled for good."""
 
     reason: str
     time: float
+    by: str = ""
 
 
 Fact = (
@@ -532,16 +556,20 @@ UNMASKED_FIELDS = frozenset(
         "entries",
         "error_type",
         "exit",
+        "forked_at",
         "jump",
         "limits",
         "media_type",
+        "parent",
         "port",
         "intercepts",
         "role",
         "run_id",
+        "saved_as",
         "type",
         "version",
         "workflow",
+        "workflow_version",
     }
 )
 """Fields that contain names of the workflow or words of the format: masked, they would not be found

@@ -48,6 +48,7 @@ from roundel.runs.forking import (
     Rerun,
     append_fact,
     create_fork,
+    forked_start,
     lists_around,
     pin_changes,
     without_stop,
@@ -65,6 +66,7 @@ async def fork_failed_items(
     script: Script | None = None,
     script_rights: Sequence[str] | None = None,
     allow_paths: AllowPaths = (),
+    by: str = "",
 ) -> str:
     """Creates a new run in which the failed items of lists are in flight, and returns its id. `resume`
     executes it, unless the changes alone complete it. Returns an empty text if no item failed, but the run
@@ -86,6 +88,7 @@ async def fork_failed_items(
         script,
         script_rights,
         allow_paths,
+        by,
     )
     if fork is None:
         return ""
@@ -104,6 +107,7 @@ def _play(
     script: Script | None,
     script_rights: Sequence[str] | None,
     allow_paths: AllowPaths,
+    by: str,
 ) -> tuple[str, Plan, Pinned, Run, list[Entry]] | None:
     """What `create_fork` stores: where the fork begins, what it executes, and its history."""
     entries = without_stop(entries)
@@ -117,7 +121,10 @@ def _play(
         past.append(run)
         return run.history_with_retries()
 
-    rerun = Rerun(before, entries, plan, new_run_id(), history=history)
+    begins = forked_start(new_run_id(), run_id, "", {**pinned.limits, **(limits or {})}, by)
+    if workflow is not None:
+        begins |= {"saved_as": "", "workflow_version": ""}
+    rerun = Rerun(before, entries, plan, begins, history=history)
     failures = past[0].item_failures
     if not failures:
         if status == "failed":

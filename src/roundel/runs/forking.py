@@ -28,6 +28,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from roundel.hosts.engine import RunSpec
 from roundel.hosts.executor import run_synchronously
 from roundel.hosts.services import describe_error
 from roundel.hosts.stored_run import (
@@ -90,7 +91,7 @@ from roundel.nodes.loading import Source
 from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
-from roundel.plan.overrides import LimitValues
+from roundel.plan.overrides import LimitValue, LimitValues
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
@@ -147,11 +148,11 @@ class Rerun:
         before: Plan,
         entries: list[Entry],
         plan: Plan,
-        run_id: str = "",
+        begins: Mapping[str, Any] | None = None,
         *,
         history: Callable[[PastRun], list[PastFact]] = lambda past: past.history,
     ) -> None:
-        """`history` selects what of the past is played."""
+        """`begins` replaces fields of the first fact, `history` selects what of the past is played."""
         self.state = Run(plan)
         self.entries: list[Entry] = []
         """The journal of the rerun."""
@@ -181,8 +182,8 @@ class Rerun:
             intercepts=_all_intercepts(facts),
             breakpoints=(*past.started.breakpoints, *self.borrowed),
             model=plan.workflow.default_model,
+            **(begins or {}),
         )
-        self._run_id = run_id
         self._time = 0.0
         self._behaviours: dict[int, Any] = {}
         self._pending_commands: dict[str, Command] = {}
@@ -191,10 +192,7 @@ class Rerun:
         """Plays until `until` returns True for the events of a step; whether it did. If it does not, the
         rerun ends where the journal cannot answer, and `difference` says whether that is where the past
         ended."""
-        started = self._started
-        events: list[Event] | None = self._apply(
-            msgspec.structs.replace(started, run_id=self._run_id or started.run_id)
-        )
+        events: list[Event] | None = self._apply(self._started)
         while events is not None:
             if until(events):
                 return True
@@ -652,6 +650,9 @@ async def fork(
     script_rights: Sequence[str] | None = None,
     allow_paths: AllowPaths = (),
     started_by: str | None = None,
+    by: str = "",
+    saved_as: str = "",
+    workflow_version: str = "",
     warnings: list[Diagnostic],
 ) -> str:
     """Creates a new run from a point of an old one and returns its id. No process executes it yet;
@@ -662,7 +663,9 @@ async def fork(
     `message` replaces the input of the call there. `warnings` gets those about the workflow and the
     script."""
     pinned, entries = await current_history(store, run_id)
-    made = new_run_id()
+    begins = forked_start(new_run_id(), run_id, at, {**pinned.limits, **(limits or {})}, by)
+    if workflow is not None:
+        begins |= {"saved_as": saved_as, "workflow_version": workflow_version}
 
     def play() -> tuple[Plan, Pinned, Run, list[Entry]]:
         past, before = without_stop(entries), pinned_plan(pinned)
@@ -670,31 +673,37 @@ async def fork(
         plan = changed_plan(pinned, workflow, limits, variables, allow_paths) if given else before
         warnings.extend(_warnings(plan, script))
         changed = given and not is_same_definition(pinned, plan.workflow)
-        state, new_entries = _replay_until(before, past, plan, made, at, changed)
+        state, new_entries = _replay_until(before, past, plan, begins, at, changed)
         if state.status == "failed":
             raise StoreError(f"the new run would fail at once, as run {run_id} did: {state.error}")
         if state.over:
             too = ", with these changes too" if changed else ""
             raise StoreError(f"run {run_id} is over{too}; say where the new one is to begin (--at ADDRESS)")
         if message is not None:
-            _change_message(pinned, plan, state, new_entries, at, message)
+            _change_message(pinned, plan, state, new_entries, at, message, by)
         new_pinned = pin_changes(pinned, plan if given else None, limits, script, script_rights)
         return plan, new_pinned, state, new_entries
 
     # In a thread: a long run takes seconds, and a server has other requests meanwhile.
     plan, new_pinned, state, new_entries = await asyncio.to_thread(play)
     await create_fork(store, run_id, at, plan, new_pinned, state, new_entries, started_by)
-    return made
+    return state.run_id
+
+
+def forked_start(new: str, parent: str, at: str, limits: Mapping[str, LimitValue], by: str) -> dict[str, Any]:
+    """What the first fact of a fork has in place of that of the old run. Idempotency keys contain the id of
+    the run, and must not repeat those of the old one."""
+    return {"run_id": new, "parent": parent, "forked_at": at, "limits": dict(limits), "by": by}
 
 
 def _change_message(
-    pinned: Pinned, plan: Plan, state: Run, entries: list[Entry], at: str, message: str
+    pinned: Pinned, plan: Plan, state: Run, entries: list[Entry], at: str, message: str, by: str
 ) -> None:
     """Replaces the input of the call at an address of the fork."""
     # Masked by the secrets of both workflows: the message may quote one of the old run.
     new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
     # At the time of the last fact: the fork does not work before it is resumed.
-    edited = Edited(_call_at(state, at), new_message, entries[-1].fact.time)
+    edited = Edited(_call_at(state, at), new_message, entries[-1].fact.time, by)
     try:
         append_fact(state, entries, edited)
     except IllegalFact:
@@ -717,16 +726,17 @@ async def create_fork(
     """Stores a fork of a run, with its history. Its id is that of the state."""
     origin = Origin(run_id, at, await asyncio.to_thread(_chunks_of, entries))
     row = await store.row(run_id)
-    journal = await create(
-        store,
-        state.run_id,
+    started = entries[0].fact
+    assert isinstance(started, Started)
+    spec = RunSpec(
         plan,
-        pinned,
         state.input,
-        origin=origin,
         group=row.group,
         started_by=row.started_by if started_by is None else started_by,
+        saved_as=started.saved_as,
+        workflow_version=started.workflow_version,
     )
+    journal = await create(store, state.run_id, spec, pinned, origin=origin)
     # The entries are written with the run; this writes its status and summary.
     try:
         await journal.commit(state)
@@ -780,6 +790,7 @@ async def revise(
     allow_paths: AllowPaths = (),
     warnings: list[Diagnostic],
     parts: UnstoredParts = NO_PARTS,
+    by: str = "",
 ) -> tuple[bool, Plan]:
     """Gives a failed run another workflow, other limits, variables or replies, and puts in flight what
     failed; `resume` executes it. Returns whether anything of the run is different, else it is left as it is;
@@ -806,7 +817,9 @@ async def revise(
             # Fails if something is missing here that the run needs.
             plan_to_resume(new_pinned, plan if workflow is not None or variables else None, parts)
             before = pinned_plan(pinned)
-            state, new_entries = _replay_until(before, entries, plan, run_id, "", changed=True, fits=True)
+            state, new_entries = _replay_until(
+                before, entries, plan, {"run_id": run_id}, "", changed=True, fits=True, by=by
+            )
             if state.status == "failed":
                 raise StoreError(f"with these changes run {run_id} would fail again: {state.error}")
             fact = Revised(
@@ -819,6 +832,7 @@ async def revise(
                 new_pinned.script,
                 _new_events(_events_of(before, entries), _events_of(plan, new_entries)),
                 new_pinned.script_rights,
+                by,
             )
             journal.add(fact)
             return plan, apply_revised(fact, plan)[0]
@@ -864,7 +878,14 @@ def without_stop(entries: list[Entry]) -> list[Entry]:
 
 
 def _replay_until(
-    before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool, fits: bool = False
+    before: Plan,
+    entries: list[Entry],
+    plan: Plan,
+    begins: Mapping[str, Any],
+    at: str,
+    changed: bool,
+    fits: bool = False,
+    by: str = "",
 ) -> tuple[Run, list[Entry]]:
     """The state of the fork and its entries, up to the address. Without an address, the fork of a failed
     run has everything that finished, and in flight what failed.
@@ -873,26 +894,24 @@ def _replay_until(
     is_reached = _starts_at(at) if at else (lambda _events: False)
     borrowed: tuple[Breakpoint, ...] = ()
     if changed:
-        rerun = Rerun(before, entries, plan, run_id)
+        rerun = Rerun(before, entries, plan, begins)
         found = rerun.play(is_reached)
         if not found and rerun.state.error is not None and not rerun.state.over:
             # Calls that only the changed run makes are in flight beside the failure, which would end the
             # fork after them.
-            rerun = Rerun(before, entries, plan, run_id, history=PastRun.history_without_failures)
+            rerun = Rerun(before, entries, plan, begins, history=PastRun.history_without_failures)
             found = rerun.play(is_reached)
         state, new_entries = rerun.state, rerun.entries
         borrowed = rerun.borrowed
         if fits and rerun.misfit is not None:
             raise StoreError(
-                f"what run {run_id} has done does not fit these changes: {rerun.misfit}\n"
-                f"`roundel fork {run_id}` starts a new run, which keeps what fits"
+                f"what run {begins['run_id']} has done does not fit these changes: {rerun.misfit}\n"
+                f"`roundel fork {begins['run_id']}` starts a new run, which keeps what fits"
             )
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
-            # The fork has its own id in its first fact: idempotency keys contain it, and must not repeat
-            # those of the old run.
-            own = msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact
+            own = msgspec.structs.replace(fact, **begins) if isinstance(fact, Started) else fact
             events = step(state, own, decisions)[1]
             new_entries.append(Entry(own, tuple(state.decisions.made)))
             if is_reached(events):
@@ -900,7 +919,7 @@ def _replay_until(
                 break
     if state.status == "failed" and not at:
         try:
-            append_fact(state, new_entries, Retried(_now(new_entries)))
+            append_fact(state, new_entries, Retried(_now(new_entries), by))
         except IllegalFact as error:
             raise StoreError(f"the run has failed, and {error}; say where the new one is to begin") from None
     if at and not found:

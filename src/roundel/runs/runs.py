@@ -95,6 +95,8 @@ class Runs:
     `unlock`, `resume`, `retry` and `step` need them again only in another process. They are remembered until
     the run is completed or stopped.
 
+    What a call does is stored with the name of who does it: its `by`, or that of this object.
+
     `on_warnings` gets the warnings of each call: about a workflow and a script when they are loaded, and of
     the run itself with its result. By default they are warnings of Python (`RoundelWarning`)."""
 
@@ -104,8 +106,10 @@ class Runs:
         *,
         engine: Engine | None = None,
         on_warnings: WarningHandler | None = warn_caller,
+        by: str = "",
     ) -> None:
         self._place = store
+        self._by = by
         self._on_warnings = on_warnings
         self._warnings: dict[str, tuple[Diagnostic, ...]] = {}
         """The warnings about the workflow and the script of runs, by run."""
@@ -161,6 +165,9 @@ class Runs:
         breakpoints: Sequence[BreakpointSource] = (),
         paused: bool = False,
         started_by: str = "",
+        by: str = "",
+        saved_as: str = "",
+        workflow_version: str = "",
         idempotency_key: str = "",
         model: str | None = None,
         attach: Attach = NO_ATTACHMENT,
@@ -174,6 +181,7 @@ class Runs:
         `group` replaces the memory group of the workflow, which is also the group in the row of the run.
         `model`, as `provider:name`, answers for agents that name none; without it `$ROUNDEL_MODEL` does, as
         it is now. The run keeps the choice. ModelChoiceError if it is no model.
+        `saved_as` and `workflow_version` are stored with a run whose workflow was saved under a name.
         `breakpoints` are added to those of the workflow; with `paused`, the run pauses before its first
         node. WorkflowError if the workflow is invalid, or needs something that is missing here;
         BreakpointError."""
@@ -201,6 +209,9 @@ class Runs:
             breakpoints=added,
             paused=paused,
             started_by=started_by,
+            by=by or self._by,
+            saved_as=saved_as,
+            workflow_version=workflow_version,
         )
         if not idempotency_key:
             return self._remember(await self.engine.start(new, attach), [*plan.warnings, *about_script])
@@ -245,6 +256,7 @@ class Runs:
         workflow: Source | None = None,
         record: str | os.PathLike[str] | None = None,
         attach: Attach | None = None,
+        by: str = "",
         **attached: Any,
     ) -> Result:
         """Resumes a run here that is paused or waiting, or whose process died, and waits until it is
@@ -256,16 +268,30 @@ class Runs:
         `on_event` and `middleware` are those of an Attachment; without any of them, those of the last time
         that the run was executed here."""
         run_id = await self.find(run_id)
-        execute = _attachment(attach, record, attached) or True
-        await self.engine.control(run_id, Resume(), execute=execute, workflow=workflow)
+        execute = self._attachment(attach, record, attached, by) or True
+        await self.engine.control(run_id, Resume(by=by or self._by), execute=execute, workflow=workflow)
         return await self.wait(run_id)
 
+    def _attachment(
+        self,
+        attach: Attach | None,
+        record: str | os.PathLike[str] | None,
+        attached: Mapping[str, Any],
+        by: str,
+    ) -> Attach | None:
+        """The attachment that was given in one of these ways; None if none was."""
+        if attach is not None or (record is None and not attached):
+            return attach
+        return Attachment(recorder=open_recorder(record), by=by or self._by, **attached)
+
     async def resume_in_background(
-        self, run_id: str, *, workflow: Source | None = None, attach: Attach | None = None
+        self, run_id: str, *, workflow: Source | None = None, attach: Attach | None = None, by: str = ""
     ) -> str:
         """Resumes a run without waiting for it: here, or in the process that is about to pause it."""
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, Resume(), execute=attach or True, workflow=workflow)
+        await self.engine.control(
+            run_id, Resume(by=by or self._by), execute=attach or True, workflow=workflow
+        )
         return run_id
 
     async def retry(
@@ -280,6 +306,7 @@ class Runs:
         variables: Mapping[str, Any] | None = None,
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
+        by: str = "",
         **attached: Any,
     ) -> Result:
         """Takes up a failed run here and waits until it is idle. The calls that failed are made again, with
@@ -302,7 +329,8 @@ class Runs:
             variables=variables,
             script=script,
             allow_paths=allow_paths,
-            attach=_attachment(attach, record, attached),
+            attach=self._attachment(attach, record, attached, by),
+            by=by,
         )
         return await self.wait(run_id)
 
@@ -318,10 +346,11 @@ class Runs:
         script_rights: Sequence[str] | None = None,
         allow_paths: AllowPaths = (),
         attach: Attach | None = None,
+        by: str = "",
     ) -> str:
         """Takes up a failed run here without waiting for it. Returns its id, or that of the new run that
         retries failed items. `script_rights` limits a script that is inherited, as in `fork`."""
-        run_id = await self.find(run_id)
+        run_id, by = await self.find(run_id), by or self._by
         if failed_items:
             new = await fork_failed_items(
                 self.store,
@@ -332,13 +361,14 @@ class Runs:
                 script=read_script(script),
                 script_rights=script_rights,
                 allow_paths=allow_paths,
+                by=by,
             )
             if new and (await self.store.row(new)).status == "completed":
                 await self._show_finished(new, attach or NO_ATTACHMENT)
                 return new
             if new:
-                return await self.resume_in_background(new, workflow=workflow, attach=attach)
-        request: RunRequest = RetryRun()
+                return await self.resume_in_background(new, workflow=workflow, attach=attach, by=by)
+        request: RunRequest = RetryRun(by=by)
         if workflow is not None or limits or variables or script is not None:
             found: list[Diagnostic] = []
             changed, plan = await forking.revise(
@@ -352,13 +382,14 @@ class Runs:
                 allow_paths=allow_paths,
                 warnings=found,
                 parts=self.engine.recall(run_id).parts,
+                by=by,
             )
             self._warn(found)
             self._remember(run_id, found)
             if changed and (await self.store.row(run_id)).status == "completed":
                 await self._show_finished(run_id, attach or self.engine.recall(run_id).attach)
                 return run_id
-            request = Resume() if changed else request
+            request = Resume(by=by) if changed else request
             # With the secrets among the variables, which the source alone does not contain.
             workflow = plan if workflow is not None or variables else None
         await self.engine.control(run_id, request, execute=attach or True, workflow=workflow)
@@ -387,7 +418,7 @@ class Runs:
 
     # Controlling.
 
-    async def pause(self, run_id: str, reason: str = "", *, wait: bool = True) -> None:
+    async def pause(self, run_id: str, reason: str = "", *, wait: bool = True, by: str = "") -> None:
         """Lets the calls in flight finish, and starts nothing new. Returns when they have finished: the run
         is paused, or over if nothing was left to do. With `wait=False` it returns when the request is
         accepted; a function of the run itself has to use that, since it is one of the calls.
@@ -403,13 +434,13 @@ class Runs:
                     f"no process executes run {run_id}, so it cannot be paused; "
                     f"`roundel resume {run_id}` resumes it"
                 )
-        await self.engine.control(run_id, Pause(reason))
+        await self.engine.control(run_id, Pause(reason, by=by or self._by))
         if wait:
             await self.engine.wait_until_idle(run_id)
 
-    async def stop(self, run_id: str, reason: str = "") -> None:
+    async def stop(self, run_id: str, reason: str = "", *, by: str = "") -> None:
         """Cancels the calls in flight and ends the run, whichever process executes it."""
-        await self.engine.control(await self._known(run_id), Stop(reason))
+        await self.engine.control(await self._known(run_id), Stop(reason, by=by or self._by))
 
     def interrupt(self, run_id: str, reason: str = "interrupted") -> None:
         """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be
@@ -424,6 +455,7 @@ class Runs:
         data: dict[str, Any] | None = None,
         at: str = "",
         exact: bool = False,
+        by: str = "",
         workflow: Source | None = None,
         execute: Execute = True,
     ) -> RunRow:
@@ -441,13 +473,14 @@ class Runs:
         if data is not None:
             message = msgspec.structs.replace(message, data=data)
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, Answer(message, at, exact), execute=execute, workflow=workflow)
+        request = Answer(message, at, exact, by=by or self._by)
+        await self.engine.control(run_id, request, execute=execute, workflow=workflow)
         return await self.store.row(run_id)
 
     async def lock(self, run_id: str, reason: str, *, by: str = "") -> None:
         """Trips the breaker: lets the calls in flight finish, and starts nothing new. The status becomes
         `suspended_locked`; `unlock` lets the run continue."""
-        await self.engine.control(await self._known(run_id), LockRun(reason, by))
+        await self.engine.control(await self._known(run_id), LockRun(reason, by=by or self._by))
 
     async def unlock(
         self,
@@ -468,7 +501,7 @@ class Runs:
         name that is no limit."""
         for name in limits or ():
             check_limit_name(name, name, RAISABLE_LIMITS)
-        request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
+        request = Unlock(reason, tuple(checks), dict(limits or {}), message, note, exit, by=by or self._by)
         run_id = await self.find(run_id)
         await self.engine.control(run_id, request, execute=execute, workflow=workflow)
         return await self.store.row(run_id)
@@ -483,14 +516,16 @@ class Runs:
         workflow: Source | None = None,
         record: str | os.PathLike[str] | None = None,
         attach: Attach | None = None,
+        by: str = "",
         **attached: Any,
     ) -> Result:
         """Lets a paused run take one step here, and waits until it is idle: the first node that is ready
         runs, and the others stay held. With `round` it continues to the next round of the innermost loop,
         or to a breakpoint on the way. The other arguments are those of `resume`."""
         run_id = await self.find(run_id)
-        execute = _attachment(attach, record, attached) or True
-        await self.engine.control(run_id, StepRun(round), execute=execute, workflow=workflow)
+        execute = self._attachment(attach, record, attached, by) or True
+        request = StepRun(round, by=by or self._by)
+        await self.engine.control(run_id, request, execute=execute, workflow=workflow)
         return await self.wait(run_id)
 
     async def step_in_background(
@@ -500,10 +535,12 @@ class Runs:
         round: bool = False,
         workflow: Source | None = None,
         attach: Attach | None = None,
+        by: str = "",
     ) -> str:
         """Lets a paused run take one step here, without waiting for its end."""
         run_id = await self.find(run_id)
-        await self.engine.control(run_id, StepRun(round), execute=attach or True, workflow=workflow)
+        request = StepRun(round, by=by or self._by)
+        await self.engine.control(run_id, request, execute=attach or True, workflow=workflow)
         return run_id
 
     async def debug(self, run_id: str) -> RunInspection:
@@ -520,6 +557,7 @@ class Runs:
         run_id: str,
         *breakpoints: BreakpointSource,
         remove: Sequence[BreakpointSource] = (),
+        by: str = "",
     ) -> Sequence[BreakpointState]:
         """Adds and removes breakpoints of a run, whichever process executes it, and returns what it has
         then. BreakpointError if one can never be reached, or is to be removed and not there, or if the run is
@@ -535,7 +573,7 @@ class Runs:
                 listed = f"it has {', '.join(known)}" if known else "it has none"
                 raise BreakpointError(f"run {run_id} has no breakpoint '{text}'; {listed}")
         added = parse_breakpoints(inspection.plan, breakpoints)
-        await self.engine.control(run_id, ChangeBreakpoints(added, removed))
+        await self.engine.control(run_id, ChangeBreakpoints(added, removed, by=by or self._by))
         return await self.breakpoints(run_id)
 
     async def edit(
@@ -547,6 +585,7 @@ class Runs:
         position: int | None = None,
         data: dict[str, Any] | None = None,
         version: str = "",
+        by: str = "",
     ) -> RunInspection:
         """Changes the text or the data of a message that waits at a node of a paused or locked run, and
         returns the state of the run then.
@@ -570,9 +609,8 @@ class Runs:
         resolve_request(EditMessage(address, number, text or "", data, version), state)
         known = messages[number]
         changed = known.text if text is None else text
-        await self.engine.control(
-            run_id, EditMessage(address, number, changed, data, version or known.version)
-        )
+        request = EditMessage(address, number, changed, data, version or known.version, by=by or self._by)
+        await self.engine.control(run_id, request)
         return await self.debug(run_id)
 
     # Reading.
@@ -598,12 +636,22 @@ class Runs:
         text: str = "",
         before: int = 0,
         since: float = 0,
+        saved_as: str = "",
     ) -> Rows:
         """The rows of runs, the newest first: those with a `status`, or any of `statuses`; of the workflow
         `name`; of any of `groups` (None: all); with a `text` in the id, the name or the input; with a smaller
-        `number` than `before`, which continues a list; created after the time `since`."""
+        `number` than `before`, which continues a list; created after the time `since`; started from the saved
+        workflow `saved_as`."""
         return await self.store.rows(
-            limit, status, statuses=statuses, name=name, groups=groups, text=text, before=before, since=since
+            limit,
+            status,
+            statuses=statuses,
+            name=name,
+            groups=groups,
+            text=text,
+            before=before,
+            since=since,
+            saved_as=saved_as,
         )
 
     async def row(self, run_id: str) -> RunRow:
@@ -706,6 +754,9 @@ class Runs:
         script_rights: Sequence[str] | None = None,
         allow_paths: AllowPaths = (),
         started_by: str | None = None,
+        by: str = "",
+        saved_as: str = "",
+        workflow_version: str = "",
     ) -> str:
         """Creates a run that begins where an old one reached an address, and returns its id; `resume`
         executes it.
@@ -714,7 +765,8 @@ class Runs:
         with other code; `resume` needs it again. `variables` are set in `workflow`, or in the file that
         the run was started from. The new run inherits the script of the old one, with those of its rights
         (llm/script.py) that are among `script_rights`, if these are given. `started_by` is the id of the
-        token that the new run counts for; None for that of the old run."""
+        token that the new run counts for; None for that of the old run. `saved_as` and `workflow_version`
+        belong to `workflow`, as in `start`; without another one, the new run has those of the old run."""
         replies, found = read_script(script), list[Diagnostic]()
         made = await forking.fork(
             self.store,
@@ -728,6 +780,9 @@ class Runs:
             script_rights=script_rights,
             allow_paths=allow_paths,
             started_by=started_by,
+            by=by or self._by,
+            saved_as=saved_as,
+            workflow_version=workflow_version,
             warnings=found,
         )
         self._warn(found)
@@ -765,15 +820,6 @@ def read_script(source: ScriptSource) -> Script | None:
     if source is None or isinstance(source, Script):
         return source
     return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
-
-
-def _attachment(
-    attach: Attach | None, record: str | os.PathLike[str] | None, attached: Mapping[str, Any]
-) -> Attach | None:
-    """The attachment that was given in one of these ways; None if none was."""
-    if attach is not None or (record is None and not attached):
-        return attach
-    return Attachment(recorder=open_recorder(record), **attached)
 
 
 def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:

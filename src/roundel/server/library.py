@@ -219,32 +219,40 @@ async def verify(
     return msgspec.json.decode(await in_worker(request, who, job), type=Verdict)
 
 
+class SavedAs(Struct, frozen=True):
+    """Under which name, and in which version, the workflow of a run is saved; empty if it is not."""
+
+    saved_as: str
+    workflow_version: str
+
+
 async def plan_to_run(
     request: Request,
     who: Principal,
     workflow: str | WorkflowText,
     variables: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> tuple[Plan, SavedAs]:
     """The plan of a saved workflow, or of a text if the caller may run one; WorkflowError if it has
     errors."""
     context = context_of(request)
     if isinstance(workflow, WorkflowText):
         if not who.may("author"):
             raise Problem(403, "forbidden", "running an unsaved text requires the role author")
-        text, name = workflow.text, UNNAMED
+        text, name, origin = workflow.text, UNNAMED, SavedAs("", "")
     else:
-        text, name = saved(await find_workflow(context, who, workflow)).text, workflow
+        document = await find_workflow(context, who, workflow)
+        text, name, origin = saved(document).text, workflow, SavedAs(workflow, str(document.version))
     digest = digest_of(text, variables, name)
     known = context.accepted.find(digest)
     if isinstance(known, Plan):
-        return known
+        return known, origin
     if digest not in context.accepted:
         verdict = await verify(request, who, text, variables, name)
         if not verdict.is_sound:
             raise WorkflowError(one for one in verdict.diagnostics if one.severity == "error")
     plan = await in_reader(compile_accepted, context.settings.policy, text, variables, name)
     context.accepted.add(digest, plan, len(text))
-    return plan
+    return plan, origin
 
 
 def compile_accepted(

@@ -1166,6 +1166,10 @@ export interface RunView {
   parent: string;
   /** Where it was forked. */
   forked_at: string;
+  /** The name of the saved workflow that it was started from; empty if its workflow was not saved. */
+  saved_as: string;
+  /** The version of that workflow. */
+  workflow_version: string;
   /** Whether a process executes it now. */
   is_executed: boolean;
   /** Which rounds are left of it, if it was pruned. */

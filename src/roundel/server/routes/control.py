@@ -19,7 +19,7 @@ from roundel.server.admission import PART_BODY, TEXT_BODY, Route
 from roundel.server.bodies import FEW_ENTRIES, LOCATION, Name, RequestBody, ShortText, Text, problems
 from roundel.server.context import ServerContext, context_of
 from roundel.server.identity import Principal
-from roundel.server.library import WorkflowText, in_reader, plan_to_run
+from roundel.server.library import SavedAs, WorkflowText, in_reader, plan_to_run
 from roundel.server.problems import Problem
 from roundel.server.routes.checks import MAX_TRIED
 from roundel.server.routes.runs import (
@@ -175,7 +175,7 @@ async def current_view(context: ServerContext, run_id: str) -> RunView:
 async def pause_run(run_id: RunId, body: ReasonBody, request: Request, who: Operator) -> RunView:
     """Pause a run: calls in flight finish, and nothing new begins."""
     context = await controlled(request, who, run_id, "pause", reason=body.reason)
-    await context.runs.pause(run_id, body.reason, wait=False)
+    await context.runs.pause(run_id, body.reason, wait=False, by=who.name)
     return await current_view(context, run_id)
 
 
@@ -185,7 +185,7 @@ async def resume_run(run_id: RunId, request: Request, who: Operator) -> RunView:
     context = await controlled(request, who, run_id, "resume")
     await context.check_allowed(run_id)
     await context.execute(
-        lambda: context.runs.resume_in_background(run_id, attach=context.attachment()), run_id
+        lambda: context.runs.resume_in_background(run_id, attach=context.attachment(), by=who.name), run_id
     )
     return await current_view(context, run_id)
 
@@ -194,7 +194,7 @@ async def resume_run(run_id: RunId, request: Request, who: Operator) -> RunView:
 async def stop_run(run_id: RunId, body: ReasonBody, request: Request, who: Operator) -> RunView:
     """Stop a run for good."""
     context = await controlled(request, who, run_id, "stop", reason=body.reason)
-    await context.runs.stop(run_id, body.reason)
+    await context.runs.stop(run_id, body.reason, by=who.name)
     return await current_view(context, run_id)
 
 
@@ -241,7 +241,9 @@ async def answer_run(run_id: RunId, body: AnswerBody, request: Request, who: Ope
     await context.check_allowed(run_id)
     message = msgspec.structs.replace(message_of(body), role="user")
     await context.execute(
-        lambda: context.runs.answer(run_id, message, at=body.at, exact=True, execute=context.attachment()),
+        lambda: context.runs.answer(
+            run_id, message, at=body.at, exact=True, by=who.name, execute=context.attachment()
+        ),
         run_id,
         limited=False,
     )
@@ -295,7 +297,7 @@ async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Opera
     new run that retries failed items."""
     context = await controlled(request, who, run_id, "retry", **scripted(body.script, who))
     await context.check_allowed(run_id)
-    changes = await _changes(request, who, body)
+    changes, _ = await _changes(request, who, body)
     script = await script_of(request, who, body.script)
     # Without changes, a retry reads only the end of the run.
     rereads = body.failed_items or script is not None or any(changes.values())
@@ -307,21 +309,22 @@ async def retry_run(run_id: RunId, body: RetryBody, request: Request, who: Opera
                 script=script,
                 script_rights=script_rights(who),
                 attach=context.attachment(),
+                by=who.name,
                 **changes,
             )
         )
     return await current_view(context, retried)
 
 
-async def _changes(request: Request, who: Principal, body: ChangesBody) -> dict[str, Any]:
-    """Changes as `Runs` takes them. Other variables need the text again, in which they are not replaced
-    yet."""
+async def _changes(request: Request, who: Principal, body: ChangesBody) -> tuple[dict[str, Any], SavedAs]:
+    """Changes as `Runs` takes them, and where their workflow is saved. Other variables need the text again,
+    in which they are not replaced yet."""
     if body.workflow is None:
         if body.variables:
             raise Problem(422, "bad-request", "other variables need the workflow again: give `workflow`")
-        return {"limits": body.limits}
-    plan = await plan_to_run(request, who, body.workflow, body.variables)
-    return {"limits": body.limits, "workflow": plan.workflow}
+        return {"limits": body.limits}, SavedAs("", "")
+    plan, origin = await plan_to_run(request, who, body.workflow, body.variables)
+    return {"limits": body.limits, "workflow": plan.workflow}, origin
 
 
 @router.post(
@@ -344,7 +347,7 @@ async def fork_run(
     row = await context.row(run_id)
     if body.script is None:
         await context.check_shared_limits(row, who.id)
-    changes = await _changes(request, who, body)
+    changes, origin = await _changes(request, who, body)
     script = await script_of(request, who, body.script)
     async with context.long_work.turn(who, row):
         new = await context.runs.fork(
@@ -354,15 +357,18 @@ async def fork_run(
             script=script,
             script_rights=script_rights(who),
             started_by=who.id,
+            by=who.name,
+            saved_as=origin.saved_as,
+            workflow_version=origin.workflow_version,
             **changes,
         )
     if body.run:
         await context.execute(
-            lambda: context.runs.resume_in_background(new, attach=context.attachment()), new
+            lambda: context.runs.resume_in_background(new, attach=context.attachment(), by=who.name), new
         )
     elif (await context.row(new)).status == "running":
         # Otherwise the supervisor would take it for a run whose process died, and resume it.
-        await context.runs.engine.control(new, Pause("forked"))
+        await context.runs.engine.control(new, Pause("forked", by=who.name))
     response.headers["location"] = f"/api/v1/runs/{new}"
     return StartedRun(id=new, status=(await context.row(new)).status)
 
@@ -382,7 +388,7 @@ class ReplayResult(Struct, frozen=True):
 async def replay_run(run_id: RunId, body: ChangesBody, request: Request, who: Operator) -> dict[str, Any]:
     """Where the run would first have differed with these changes; no model is called."""
     context = await controlled(request, who, run_id, "replay")
-    changes = await _changes(request, who, body)
+    changes, _ = await _changes(request, who, body)
     async with context.long_work.turn(who, await context.row(run_id)):
         difference = await context.runs.replay(run_id, **changes)
     return {"difference": msgspec.to_builtins(difference) if difference is not None else None}

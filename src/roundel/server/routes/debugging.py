@@ -65,7 +65,9 @@ async def step_run(run_id: RunId, body: StepBody, request: Request, who: Operato
     context = await controlled(request, who, run_id, "step", round=body.round)
     await context.check_allowed(run_id)
     await context.execute(
-        lambda: context.runs.step_in_background(run_id, round=body.round, attach=context.attachment()),
+        lambda: context.runs.step_in_background(
+            run_id, round=body.round, attach=context.attachment(), by=who.name
+        ),
         run_id,
     )
     return await current_view(context, run_id)
@@ -93,7 +95,7 @@ async def change_breakpoints(
     """Set and remove breakpoints, whichever process executes the run."""
     context = await controlled(request, who, run_id, "breakpoints")
     states = await context.runs.set_breakpoints(
-        run_id, *breakpoint_sources(body.add), remove=breakpoint_sources(body.remove)
+        run_id, *breakpoint_sources(body.add), remove=breakpoint_sources(body.remove), by=who.name
     )
     return [msgspec.to_builtins(state) for state in states]
 
@@ -109,6 +111,12 @@ async def edit_run(run_id: RunId, body: EditBody, request: Request, who: Operato
     if body.text is None and body.data is None:
         raise Problem(422, "bad-request", "an edit has a text, data, or both")
     seen = await context.runs.edit(
-        run_id, body.text, at=body.at, position=body.position, data=body.data, version=body.version
+        run_id,
+        body.text,
+        at=body.at,
+        position=body.position,
+        data=body.data,
+        version=body.version,
+        by=who.name,
     )
     return state_view(seen)

@@ -216,6 +216,10 @@ class RunView(ResponseBody):
     """The run that it was forked from."""
     forked_at: str = ""
     """Where it was forked."""
+    saved_as: str = ""
+    """The name of the saved workflow that it was started from; empty if its workflow was not saved."""
+    workflow_version: str = ""
+    """The version of that workflow."""
     is_executed: bool
     """Whether a process executes it now."""
     pruned: str = ""
@@ -284,6 +288,8 @@ def run_view(row: RunRow) -> RunView:
         started_by=row.started_by,
         parent=row.parent,
         forked_at=row.forked_at,
+        saved_as=row.saved_as,
+        workflow_version=row.workflow_version,
         is_executed=bool(row.owner),
         pruned=row.pruned,
         loops=[LoopView(**loop) for loop in (progress.get("loops") or ())[:MOST_SHOWN]],
@@ -350,11 +356,10 @@ async def start_run(
     context = context_of(request)
     group = _group_of(who, body.group)
     context.check_capacity()
-    plan = await plan_to_run(request, who, body.workflow, body.variables)
+    plan, origin = await plan_to_run(request, who, body.workflow, body.variables)
     script = await script_of(request, who, body.script) or context.scripts.get(plan.workflow.name)
-    name = body.workflow if isinstance(body.workflow, str) else ""
     about = scripted(body.script, who)
-    await context.audit(who, "run.start", plan.workflow.name, saved=name, group=group, **about)
+    await context.audit(who, "run.start", plan.workflow.name, saved=origin.saved_as, group=group, **about)
     run_id = await context.execute(
         lambda: context.runs.start(
             plan,
@@ -366,6 +371,9 @@ async def start_run(
             paused=body.paused,
             model=body.model,
             started_by=who.id,
+            by=who.name,
+            saved_as=origin.saved_as,
+            workflow_version=origin.workflow_version,
             idempotency_key=f"{who.id}:{idempotency_key}" if idempotency_key else "",
             attach=context.attachment(),
         )
@@ -391,6 +399,9 @@ async def list_runs(
         list[RunStatus] | None, Query(max_length=10, description="Only runs with one of these statuses.")
     ] = None,
     workflow: Annotated[ShortText, Field(description="Only runs of the workflow with this name.")] = "",
+    saved_as: Annotated[
+        ShortText, Field(description="Only runs that were started from the saved workflow with this name.")
+    ] = "",
     group: Annotated[ShortText | None, Field(description="Only runs of this group.")] = None,
     q: Annotated[ShortText, Field(description="A part of the id, the name or the input.")] = "",
     since: Since = None,
@@ -403,6 +414,7 @@ async def list_runs(
         limit + 1,
         statuses=tuple(status or ()),
         name=workflow,
+        saved_as=saved_as,
         groups=groups,
         text=q,
         before=int(cursor or 0),
