@@ -245,11 +245,11 @@ def test_a_wait_is_shown_and_not_stored(wire: Wire) -> None:
     story = run_story(asking(wire, retry={"max_attempts": 5, **AT_ONCE}))
     first, second = [event for event in story.events if event.event == "call_waiting"]
     assert (first.seq, first.node_id, first.address) == (0, "A", "A")
-    until = first.fields().pop("until")
-    assert until >= first.timestamp
-    assert first.fields().pop("error").startswith("the provider answered 429: ")
-    assert first.fields() == {
-        "call": "A",
+    shown = first.fields()
+    assert shown.pop("until") >= first.timestamp
+    assert shown.pop("error").startswith("the provider answered 429: ")
+    assert shown == {
+        "call": 1,
         "cause": "retry",
         "seconds": 0.01,
         "attempt": 1,
@@ -291,7 +291,34 @@ def test_the_retry_of_a_node_shows_its_waits() -> None:
         ("F", 2, 3),
     ]
     assert waits[0].fields()["error"] == "ValueError: no luck"
-    assert not waits[0].fields().keys() & {"status", "model"}
+    assert not waits[0].fields().keys() & {"status", "model", "call"}
+
+
+def test_each_request_that_leaves_is_shown(wire: Wire) -> None:
+    wire.replies(
+        Reply(status=500), Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(text="Quiet.")
+    )
+    story = run_story(asking(wire, "openai", "look", retry={"max_attempts": 3, **AT_ONCE}))
+    sent = [event for event in story.events if event.event == "call_sent"]
+    assert [(event.seq, event.address, event.fields()) for event in sent] == [
+        (0, "A", {"call": 1, "attempt": 1, "of": 3, "model": "openai:gpt-4o"}),
+        (0, "A", {"call": 1, "attempt": 2, "of": 3, "model": "openai:gpt-4o"}),
+        (0, "A", {"call": 2, "attempt": 1, "of": 3, "model": "openai:gpt-4o"}),
+    ]
+
+
+def test_the_retry_of_an_agent_node_says_what_its_model_met(wire: Wire) -> None:
+    wire.replies(Reply(status=429), Reply(text="Quiet."))
+    source = asking(wire, retry={"enabled": False})
+    source["graph"]["nodes"][0]["retry"] = {"max_attempts": 2, **AT_ONCE}
+    (wait,) = run_story(source).of("call_waiting")
+    shown = {name: wait[name] for name in ("call", "attempt", "of", "status", "model")}
+    assert shown == {"call": 1, "attempt": 1, "of": 2, "status": 429, "model": "openai:gpt-4o"}
+
+
+def test_a_script_sends_no_request() -> None:
+    story = run_story(workflow({"default": {"model": "openai:gpt-4o"}}), script={"A": "Quiet."})
+    assert story.result.completed and not story.of("call_sent")
 
 
 def test_a_wait_is_shown_while_it_lasts(wire: Wire) -> None:

@@ -12,7 +12,7 @@ from tests.llm.story import KEY, Story, asking, every_provider, every_way, profi
 from tests.llm.wire import Recorded, Reply, Wire
 from tests.llm.wire.reply import ToolCall
 
-LIVE = {"token_stream", "warning"}
+LIVE = {"token_stream", "call_sent", "warning"}
 """Events of real models alone: how they speak, and what went wrong before they did."""
 
 

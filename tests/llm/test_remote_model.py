@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.events import encode_event
+from roundel.kernel.payloads import TRANSIENT
 from tests.llm.story import KEY, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 from tests.llm.wire.connection import Connection
@@ -154,7 +154,7 @@ def test_stream_parts_are_transient(wire: Wire, tmp_path: Path) -> None:
     shown: list[roundel.Event] = []
     store = tmp_path / "runs.db"
     result = roundel.run(asking(wire), store=store, on_event=shown.append)
-    numbered = [event for event in shown if event.event != "token_stream"]
+    numbered = [event for event in shown if event.event not in TRANSIENT]
     assert len(numbered) < len(shown)
     assert [event.seq for event in numbered] == list(range(1, len(numbered) + 1))
     assert b'"seq"' not in encode_event(next(event for event in shown if event.event == "token_stream"))

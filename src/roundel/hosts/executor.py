@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.hosts.clock import RunClock, SteadyClock
 from roundel.hosts.control import AnswerSource
@@ -37,6 +38,8 @@ from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
+    Attempt,
+    CallRecord,
     CallRefused,
     EdgeResult,
     EdgesEvaluated,
@@ -46,18 +49,30 @@ from roundel.kernel.facts import (
     Intercepted,
     InterceptPoints,
     Outcome,
+    record_of_failure,
+    total_seconds,
 )
 from roundel.kernel.walk import copy_for_edge
 from roundel.llm.script import Script
+from roundel.nodes.agent_conversation import ModelCall
 from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.python import WORKSPACE
-from roundel.nodes.services import Behaviour, CallWait, NodeError, failure_reason, failure_type, outcome_of
+from roundel.nodes.services import (
+    Behaviour,
+    CallWait,
+    NodeError,
+    failed_attempts,
+    failure_reason,
+    failure_type,
+    outcome_of,
+)
 from roundel.nodes.user_code import (
     CONTROL_EXCEPTIONS,
     TimeLimit,
     TimeLimitExceeded,
     await_user_code,
     is_own_cancellation,
+    valid_unicode,
 )
 from roundel.plan.graph import EdgePlan, NodePlan, Plan
 from roundel.plan.model_choice import missing_model, nodes_without_model
@@ -337,7 +352,7 @@ def check_runnable(plan: Plan, report: Report) -> None:
         folder=Path(),
         record=None,
         say=lambda *_text: None,
-        on_wait=lambda *_wait: None,
+        on_call=lambda *_news: None,
     )
     found = Report()
     _prepare_nodes(plan, services, found)
@@ -411,7 +426,8 @@ def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
     behaviour = node.kind.prepare(envelope, services)
     if envelope.timeout is None and envelope.retry is None:
         return behaviour
-    return _with_retries(behaviour, envelope.timeout, envelope.retry or Retry(max_attempts=1), services)
+    retry = envelope.retry or Retry(max_attempts=1)
+    return _with_retries(behaviour, envelope.timeout, retry, services, node.kind.speaks)
 
 
 def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -494,10 +510,10 @@ class Executor:
         raised by itself, without anybody cancelling the task, is a failure like any other."""
         if isinstance(error, KeyboardInterrupt) or is_own_cancellation(error, task or self.task):
             raise error
-        attempts = 1
+        attempts, tried = 1, failed_attempts(error)
         if isinstance(error, AttemptsFailed):
             assert error.__cause__ is not None
-            attempts, error = error.attempts, error.__cause__
+            attempts, tried, error = error.attempts, error.tried, error.__cause__
         # A model has attempts of its own within each attempt of its node.
         kind, inner = failure_type(error)
         return Failed(
@@ -507,6 +523,7 @@ class Executor:
             error_type=kind,
             attempts=attempts * inner,
             reason=failure_reason(error),
+            call=record_of_failure(tried),
         )
 
     def failed_call(
@@ -549,22 +566,27 @@ def run_synchronously(awaitable: Any) -> Any:
     raise NodeError("a node of a pure type must not wait for anything; declare its type without `pure`")
 
 
+MAX_ERROR = 1000
+"""Characters of the error of an attempt that are kept."""
+
+
 class AttemptsFailed(Exception):
     """All attempts of a node with `retry` failed; its cause is the error of the last one."""
 
-    def __init__(self, attempts: int) -> None:
+    def __init__(self, attempts: int, tried: tuple[Attempt, ...]) -> None:
         super().__init__(attempts)
-        self.attempts = attempts
+        self.attempts, self.tried = attempts, tried
 
 
 def _with_retries(
-    behaviour: Behaviour, timeout: float | None, retry: Retry, services: NodeServices
+    behaviour: Behaviour, timeout: float | None, retry: Retry, services: NodeServices, speaks: bool
 ) -> Behaviour:
-    """A behaviour with a timeout for each attempt, and retries.
+    """A behaviour with a timeout for each attempt, and retries. `speaks`: it calls a model.
 
-    Retries are part of one call and leave no fact: the journal records what the node returned in the
-    end. A crash during the attempts makes the call again, with all its attempts and the same idempotency
-    key. A conversation that is too long for its model stays too long, so it is not tried again."""
+    Retries are part of one call and leave no fact of their own: the journal records what the node returned
+    in the end, and which attempts came before it. A crash during the attempts makes the call again, with all
+    its attempts and the same idempotency key. A conversation that is too long for its model stays too long,
+    so it is not tried again."""
 
     async def attempt_once(call: Call) -> Outcome:
         outcome = behaviour(call)
@@ -572,19 +594,44 @@ def _with_retries(
 
     async def attempts(call: Call) -> Outcome:
         attempt = 1
+        tried: tuple[Attempt, ...] = ()
         while True:
+            began = services.elapsed()
             try:
-                return await _with_timeout(attempt_once(call), timeout)
+                outcome = await _with_timeout(attempt_once(call), timeout)
+                return _with_attempts(outcome, tried, services.elapsed() - began)
             except Exception as error:  # not BaseException: a cancellation ends the attempts
-                if attempt == retry.max_attempts or failure_type(error)[0] == "ContextOverflow":
-                    raise AttemptsFailed(attempt) from error
-                seconds = _backoff(retry, attempt)
                 text = services.secrets.mask(" ".join(describe_error(error).split()))
-                services.publish_wait(call.address, CallWait(seconds, attempt, retry.max_attempts, text))
+                own = Attempt(error=valid_unicode(text)[:MAX_ERROR], seconds=services.elapsed() - began)
+                # A model knows more of its own attempts than is known here.
+                tried += failed_attempts(error) or (own,)
+                if attempt == retry.max_attempts or failure_type(error)[0] == "ContextOverflow":
+                    raise AttemptsFailed(attempt, tried) from error
+                seconds, last = _backoff(retry, attempt), tried[-1]
+                tried = (*tried[:-1], replace(last, waited=round(seconds, 3)))
+                wait = CallWait(
+                    seconds, attempt, retry.max_attempts, text, last.status, last.model, model_call(call)
+                )
+                services.publish_call(call.address, wait)
             await asyncio.sleep(seconds)
             attempt += 1
 
+    def model_call(call: Call) -> int:
+        """The number of a model call in its node, from 1; 0 for another call."""
+        if isinstance(call.state, ModelCall):
+            return call.state.call + 1
+        return 1 if speaks and call.state is None else 0
+
     return attempts
+
+
+def _with_attempts(outcome: Outcome, tried: tuple[Attempt, ...], seconds: float) -> Outcome:
+    """The outcome of the last attempt with those before it."""
+    if not tried:
+        return outcome
+    own = outcome.call or CallRecord(seconds)
+    record = replace(own, seconds=total_seconds(tried, own.seconds), attempts=(*tried, *own.attempts))
+    return replace(outcome, call=record)
 
 
 async def _with_timeout(work: Coroutine[Any, Any, Outcome], seconds: float | None) -> Outcome:

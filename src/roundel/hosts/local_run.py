@@ -35,11 +35,11 @@ from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Command
 from roundel.kernel.events import stamp
 from roundel.kernel.facts import Fact, InterceptPoints, Reopened
-from roundel.kernel.payloads import CallWaiting, ProgressReported, TokenStream
+from roundel.kernel.payloads import CallWaiting, ProgressReported, RequestSent, TokenStream
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
-from roundel.nodes.services import CallWait
+from roundel.nodes.services import CallSent, CallWait
 from roundel.nodes.user_code import ProgressReporter, progress_reporter, valid_unicode
 from roundel.plan.graph import Plan
 from roundel.workflow.allow_list import TRUSTED, Policy
@@ -88,7 +88,8 @@ class LocalRun:
             folder=folder or WORKSPACES,
             record=recorder,
             say=self._publish_tokens,
-            on_wait=self._publish_wait,
+            on_call=self._publish_call,
+            elapsed=self._elapsed or clock,
             policy=policy,
         )
         services.worked = self._worked
@@ -135,18 +136,22 @@ class LocalRun:
     def _publish_tokens(self, address: str, text: str, attempt: int, offset: int) -> None:
         self._log.publish_transient(TokenStream(text, attempt, offset), address, self.now())
 
-    def _publish_wait(self, address: str, wait: CallWait) -> None:
+    def _publish_call(self, address: str, news: CallSent | CallWait) -> None:
         now = self.now()
+        if isinstance(news, CallSent):
+            sent = RequestSent(news.call, news.attempt, news.of, news.model)
+            self._log.publish_transient(sent, address, now, is_output=False)
+            return
         data = CallWaiting(
-            call=address,
+            call=news.call or None,
             cause="retry",
-            seconds=round(wait.seconds, 3),
-            until=stamp(now + wait.seconds),
-            attempt=wait.attempt,
-            of=wait.of,
-            error=valid_unicode(wait.error),
-            status=wait.status,
-            model=wait.model,
+            seconds=round(news.seconds, 3),
+            until=stamp(now + news.seconds),
+            attempt=news.attempt,
+            of=news.of,
+            error=valid_unicode(news.error),
+            status=news.status,
+            model=news.model,
         )
         self._log.publish_transient(data, address, now, is_output=False)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from roundel.hosts.clock import RunClock
 from roundel.journal.store import Store
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
-from roundel.nodes.services import MemoryReader, Model, NodeError, StreamCallback, Toolbox, WaitCallback
+from roundel.nodes.services import CallCallback, MemoryReader, Model, NodeError, StreamCallback, Toolbox
 from roundel.nodes.user_code import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.allow_list import TRUSTED, Policy
@@ -53,7 +54,8 @@ class NodeServices:
         folder: Path,
         record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
-        on_wait: WaitCallback,
+        on_call: CallCallback,
+        elapsed: Callable[[], float] = time.monotonic,
         policy: Policy = TRUSTED,
     ) -> None:
         self.worked: Callable[[], float] = lambda: 0.0
@@ -72,8 +74,9 @@ class NodeServices:
         self.folder = folder
         self._recorder = record
         self._publish_text = say
-        self.publish_wait = on_wait
-        """Publishes that a call waits before its next attempt."""
+        self.publish_call = on_call
+        """Publishes that a request leaves, or that a call waits before its next attempt."""
+        self.elapsed = elapsed
         self._threads = asyncio.Semaphore(MAX_THREADS)
         self._lease: ResourceLease | None = None
         self._models: Any = None
@@ -112,7 +115,9 @@ class NodeServices:
         if self._models is None:
             from roundel.llm.models import Models
 
-            self._models = Models(self._workflow.models, self.secrets, self.lease, self.publish_wait)
+            self._models = Models(
+                self._workflow.models, self.secrets, self.lease, self.publish_call, self.elapsed
+            )
         model: Model = self._models.for_node(node)
         return model if self._recorder is None else RecordedModel(model, self._recorder, self.secrets)
 

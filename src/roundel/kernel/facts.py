@@ -139,6 +139,55 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """A script replied, so nothing was paid for."""
 
 
+StopReason = Literal["", "stop", "length", "tool_calls", "content_filter"]
+"""Why a model stopped: it was done, at its token limit, to request tools, or because its provider held the
+rest back. Empty if the provider does not say, and for tools."""
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True):
+    """One attempt at a call that failed."""
+
+    model: str = ""
+    """The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt."""
+    error: str = ""
+    status: int | None = None
+    """The HTTP status with which the provider refused; None if there is none."""
+    retry_after: float | None = None
+    """How many seconds the provider asked to wait; None if it did not."""
+    seconds: float = 0
+    """The time inside the provider or the function."""
+    waited: float = 0
+    """The wait before the next attempt."""
+
+
+class CallRecord(Struct, frozen=True, omit_defaults=True):
+    """What only the host sees of a call of a model or a tool. Nothing depends on it: it is for those who look
+    at the run. A call without a record was made by a version that kept none, or calls neither."""
+
+    seconds: float
+    """The time inside the provider or the tool, of all attempts together, by a clock that nobody sets.
+    Without commits, waits between attempts, and people. 0 for a reply from the cache; that of a script is the
+    delay which the script names."""
+    attempts: tuple[Attempt, ...] = ()
+    """Those before the last, in order."""
+    stop: StopReason = ""
+    first_token: float | None = None
+    """How many seconds of the last attempt passed before the first part of a streamed answer; None if it was
+    not streamed."""
+    response_id: str = ""
+    """The provider's id of the response."""
+
+
+def record_of_failure(tried: Sequence[Attempt]) -> CallRecord | None:
+    """The record of a call of which all attempts failed; None if nothing is known of them."""
+    return CallRecord(total_seconds(tried), tuple(tried[:-1])) if tried else None
+
+
+def total_seconds(tried: Sequence[Attempt], last: float = 0) -> float:
+    """The time of failed attempts and the last one, in microseconds: more digits would be noise."""
+    return round(sum(attempt.seconds for attempt in tried) + last, 6)
+
+
 class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """The result of a node, as its behaviour returns it to the host."""
 
@@ -160,6 +209,8 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Usage besides the model call, for example of embeddings; only together with `usage`."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
     """Further events, by name and data, to emit before the `completed` event."""
+    call: CallRecord | None = None
+    """What the host knows of the call, if it was one of a model or a tool."""
 
 
 def failure_data(
@@ -227,6 +278,8 @@ class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     attempts: int = 1
     reason: str = ""
     """Why the same call must fail again, such as `authentication`; empty if it may succeed."""
+    call: CallRecord | None = None
+    """What the host knows of the call."""
 
 
 class CallRefused(Struct, frozen=True, tag="call_refused"):
@@ -566,6 +619,7 @@ UNMASKED_FIELDS = frozenset(
         "role",
         "run_id",
         "saved_as",
+        "stop",
         "type",
         "version",
         "workflow",

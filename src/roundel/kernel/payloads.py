@@ -659,13 +659,26 @@ class ProgressReported(Payload, frozen=True, gc=False):
     """the completed part, from 0 to 1. Omitted if the function does not report it"""
 
 
+class RequestSent(Payload, frozen=True, gc=False):
+    """A request leaves for the provider of a model."""
+
+    event: ClassVar[str] = "call_sent"
+
+    call: int
+    """the number of the call among the model calls of one execution of the node, from 1"""
+    attempt: int
+    """the number of the attempt at this model, from 1"""
+    of: int
+    """how many attempts are made at most"""
+    model: str
+    """the model, as `provider:name`"""
+
+
 class CallWaiting(Payload, frozen=True, gc=False):
     """A call failed and waits for its next attempt."""
 
     event: ClassVar[str] = "call_waiting"
 
-    call: str
-    """the address of the call"""
     cause: Literal["retry"]
     """why it waits: `retry`"""
     seconds: float
@@ -678,10 +691,13 @@ class CallWaiting(Payload, frozen=True, gc=False):
     """how many attempts are made at most"""
     error: str
     """the error of the attempt, in one line"""
+    call: int | None = None
+    """the number of the call among the model calls of one execution of the node, from 1. Omitted if it is no
+    call of a model"""
     status: int | None = None
     """the HTTP status with which the provider of a model refused. Omitted if there is none"""
     model: str = ""
-    """the model, as `provider:name`. Omitted for the `retry` of a node"""
+    """the model, as `provider:name`. Omitted if it is no call of a model"""
 
 
 NodeStateChange = NodeRunning | NodeCompleted | NodeFailed | NodeSkipped
@@ -692,6 +708,7 @@ EventData = (
     | NodeStateChange
     | TokenStream
     | ProgressReported
+    | RequestSent
     | CallWaiting
     | ContextCompacted
     | TokenUsage
@@ -715,7 +732,7 @@ EventData = (
 )
 """Everything that can be the data of an event."""
 
-TRANSIENT = (TokenStream.event, ProgressReported.event, CallWaiting.event)
+TRANSIENT = (TokenStream.event, ProgressReported.event, RequestSent.event, CallWaiting.event)
 """Events about a call in flight. They are not part of the run: they have no number, are never stored,
 and reach only those who follow the run at that moment."""
 

@@ -14,12 +14,14 @@ import hashlib
 import os
 import random
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from roundel.kernel.facts import UNMASKED_FIELDS, Attempt, CallRecord, total_seconds
 from roundel.llm.clients import client_model
 from roundel.llm.provider_errors import (
     MAX_UNREADABLE_SHOWN,
@@ -40,6 +42,8 @@ from roundel.nodes.agent_config import Config, ModelRetry
 from roundel.nodes.agent_models import agent_profile
 from roundel.nodes.prices import Prices
 from roundel.nodes.services import (
+    CallCallback,
+    CallSent,
     CallWait,
     Exchange,
     Model,
@@ -47,8 +51,8 @@ from roundel.nodes.services import (
     Reply,
     Request,
     StreamCallback,
-    WaitCallback,
 )
+from roundel.nodes.user_code import valid_unicode
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import PROVIDER_ALIASES, PROVIDERS, Profile
@@ -79,7 +83,7 @@ class CachedModel:
         # The reply of a fallback is not stored: the next request should reach the model itself.
         if reply.model == self._label:
             try:
-                _write_reply(path, self._secrets.mask_value(msgspec.structs.replace(reply, trouble=())))
+                _write_reply(path, self._secrets.mask_value(_storable(reply), UNMASKED_FIELDS))
             except OSError as error:  # no reason to fail: only the next request will cost as much again
                 warning = f"the reply could not be put into the cache: {error}"
                 return msgspec.structs.replace(reply, trouble=(*reply.trouble, warning))
@@ -115,7 +119,16 @@ def _read_reply(path: Path) -> Reply | None:
         stored = _decoder.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):
         return None  # missing or unreadable: ask the model
-    return msgspec.structs.replace(stored, cached=True)
+    record = stored.call or CallRecord(0)  # an older version stored none
+    return msgspec.structs.replace(stored, cached=True, call=record)
+
+
+def _storable(reply: Reply) -> Reply:
+    """What the cache keeps of a reply: what belongs to this call alone is left out, and using the stored one
+    takes no time."""
+    record = reply.call or CallRecord(0)
+    own = CallRecord(0, stop=record.stop, response_id=record.response_id)
+    return msgspec.structs.replace(reply, trouble=(), call=own)
 
 
 def _write_reply(path: Path, reply: Reply) -> None:
@@ -155,46 +168,63 @@ class RetryingModel:
         models: Sequence[ModelEndpoint],
         retry: ModelRetry,
         secrets: SecretMasker,
-        on_wait: WaitCallback,
+        on_call: CallCallback,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._models = models
         self._retry = retry
         self._secrets = secrets
-        self._on_wait = on_wait
+        self._on_call = on_call
+        self._elapsed = elapsed
         self._attempts = retry.max_attempts if retry.enabled else 1
 
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         made = 0  # counts over all models, so that the parts of streamed answers can be told apart
-        trouble: list[str] = []
+        tried: list[Attempt] = []
         failures: list[_Failure] = []
         for model in self._models:
             attempt, attempts = 0, self._attempts
             while True:
                 made += 1
                 attempt += 1
+                call = request.call + 1
+                self._on_call(request.address, CallSent(call, attempt, attempts, model.label))
+                began = self._elapsed()
                 try:
-                    return _with_warnings(trouble, await model.ask(request, say, made))
+                    reply = await model.ask(request, say, made)
+                    return _with_attempts(reply, tried, self._elapsed() - began)
                 except Exception as error:
+                    seconds = self._elapsed() - began
                     failure = _Failure(model.label, self._describe_masked(error), error, attempt)
                     if isinstance(error, SilentProvider):
                         attempts = min(attempts, MAX_SILENT_ATTEMPTS)
-                trouble.append(f"{failure.model}: {failure.text}")
                 wait = self._retry_delay(failure.error, attempt) if attempt < attempts else None
+                status = status_of(failure.error)
+                tried.append(
+                    Attempt(
+                        failure.model,
+                        failure.text,
+                        status,
+                        retry_after(failure.error),
+                        round(seconds, 6),
+                        round(wait or 0, 3),
+                    )
+                )
                 if wait is None:
                     failures.append(failure)
                     break
-                status = status_of(failure.error)
-                self._on_wait(
-                    request.address, CallWait(wait, attempt, attempts, failure.text, status, model.label)
+                self._on_call(
+                    request.address,
+                    CallWait(wait, attempt, attempts, failure.text, status, model.label, call),
                 )
                 await asyncio.sleep(wait)
-        raise _final_error(failures, request.node_id, made) from None
+        raise _final_error(failures, request.node_id, tried) from None
 
     def _describe_masked(self, error: Exception) -> str:
         # Mask first, then cut: half a key would not be recognised.
-        text = self._secrets.mask(describe_error(error))[:MAX_ERROR_LENGTH]
+        text = valid_unicode(self._secrets.mask(describe_error(error)))[:MAX_ERROR_LENGTH]
         if isinstance(error, UnreadableAnswer) and error.content:
-            content = " ".join(self._secrets.mask(error.content).split())
+            content = " ".join(valid_unicode(self._secrets.mask(error.content)).split())
             cut = len(content) > MAX_UNREADABLE_SHOWN
             return f"{text}: '{content[:MAX_UNREADABLE_SHOWN]}{'…' if cut else ''}'"
         return text
@@ -228,7 +258,7 @@ class _Failure(NamedTuple):
         return text
 
 
-def _final_error(failures: list[_Failure], node_id: str, attempts: int) -> NodeError:
+def _final_error(failures: list[_Failure], node_id: str, tried: list[Attempt]) -> NodeError:
     """The error of a call that no model answered.
 
     Its kind is that of the last failure. But if the context of any model was too small, that is the kind: a
@@ -239,31 +269,35 @@ def _final_error(failures: list[_Failure], node_id: str, attempts: int) -> NodeE
     text = "; ".join(str(failure) for failure in failures)
     if kind == "ContextOverflow":
         text += f"; the conversation does not fit; set `context: {{max_tokens: …}}` on '{node_id}'"
-    return NodeError(text, kind, attempts, reasons[0] if all(reasons) else "")
+    return NodeError(text, kind, len(tried), reasons[0] if all(reasons) else "", tuple(tried))
 
 
-def _with_warnings(trouble: list[str], reply: Reply) -> Reply:
-    if not trouble:
-        return reply
-    asked_again = (f"asked again: {one}" for one in trouble)
-    return msgspec.structs.replace(reply, trouble=(*asked_again, *reply.trouble))
+def _with_attempts(reply: Reply, tried: list[Attempt], seconds: float) -> Reply:
+    """The reply with how long it took, and the attempts before it, each of which becomes a warning."""
+    known = reply.call or CallRecord(0)
+    record = msgspec.structs.replace(known, seconds=total_seconds(tried, seconds), attempts=tuple(tried))
+    asked_again = (f"asked again: {attempt.model}: {attempt.error}" for attempt in tried)
+    return msgspec.structs.replace(reply, call=record, trouble=(*asked_again, *reply.trouble))
 
 
 class Models:
     """The models of one run. The host creates it; `for_node` gives each agent its model, with retries,
     fallbacks and cache. Clients come from the pool of the process through `lease`; prices and the
-    masking of secrets belong to the run. `on_wait` is told about each wait before another attempt."""
+    masking of secrets belong to the run. `on_call` is told about each request that leaves, and about each
+    wait before another attempt."""
 
     def __init__(
         self,
         profiles: Mapping[str, Profile],
         secrets: SecretMasker,
         lease: ResourceLease,
-        on_wait: WaitCallback,
+        on_call: CallCallback,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._profiles = profiles
         self._secrets = secrets
-        self._on_wait = on_wait
+        self._on_call = on_call
+        self._elapsed = elapsed
         self._prices = Prices(profiles)
         self._endpoints: dict[bytes, RemoteModel | PluginModel] = {}
         self._lease = lease
@@ -276,7 +310,8 @@ class Models:
         endpoints = [self._endpoint(one) for one in (profile, *fallbacks)]
         for endpoint in endpoints:
             endpoint.check(config.provider_params)
-        model: Model = RetryingModel(endpoints, config.retry or ModelRetry(), self._secrets, self._on_wait)
+        retry = config.retry or ModelRetry()
+        model: Model = RetryingModel(endpoints, retry, self._secrets, self._on_call, self._elapsed)
         if profile.cache if config.cache is None else config.cache:
             model = CachedModel(model, profile, cache_folder(), self._secrets)
         return ProviderRequests(model)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from roundel.kernel.facts import CallRecord, StopReason
 from roundel.llm.provider_errors import LateAnswer
 from roundel.llm.remote_model import TextStream
 from roundel.llm.resource_pool import ResourceLease
@@ -60,17 +61,19 @@ class PluginModel:
             raise NodeError(f"{self.label} gave {type(reply).__name__} in place of a Reply")
         if text_stream is not None:
             text_stream.flush()
-        return self._complete_reply(reply)
+        return self._complete_reply(reply, None if text_stream is None else text_stream.first_token)
 
-    def _complete_reply(self, reply: Reply) -> Reply:
-        """Adds the name of the model, and the cost by the price of its profile, unless the reply has
-        them."""
+    def _complete_reply(self, reply: Reply, first_token: float | None) -> Reply:
+        """Adds the name of the model, the cost by the price of its profile, and why the model stopped, unless
+        the reply has them."""
         cost = reply.cost_usd
         # Without usage the cost is unknown, unless the model is free: it is not the same as 0.
         counted = reply.input_tokens or reply.output_tokens or self._price == FREE
         if cost is None and self._price is not None and counted:
             cost = cost_of_tokens(self._price, reply.input_tokens, reply.output_tokens)
-        return replace(reply, model=reply.model or self.label, cost_usd=cost)
+        stop: StopReason = "length" if reply.cut else "tool_calls" if reply.tool_calls else ""
+        record = replace(reply.call or CallRecord(0, stop=stop), first_token=first_token)
+        return replace(reply, model=reply.model or self.label, cost_usd=cost, call=record)
 
     def check(self, params: dict[str, Any]) -> None:
         """Accepts all parameters: the provider gets them with each request and decides what it

@@ -15,6 +15,9 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
+from roundel.kernel.facts import CallRecord, StopReason
 from roundel.llm import clients
 from roundel.llm.clients import PROTOCOL, AnswerBeginning, answer_beginning
 from roundel.llm.provider_errors import (
@@ -61,18 +64,26 @@ class TextStream:
         self._say, self._attempt = say, attempt
         self._parts: list[str] = []
         self._offset = 0
-        self._since = time.monotonic()
+        self._began = self._since = time.monotonic()
+        self.first_token: float | None = None
+        """How many seconds passed before the first part, also one that is no text; None until then."""
 
     def add_event(self, event: Any) -> None:
         if event.event_kind not in ("part_start", "part_delta"):
             return  # the event of the end repeats the whole part
+        self._note_first()
         part = getattr(event, "part", None) or getattr(event, "delta", None)
         kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
         if kind != "text":
             return
         self.add(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
 
+    def _note_first(self) -> None:
+        if self.first_token is None:
+            self.first_token = round(time.monotonic() - self._began, 6)
+
     def add(self, text: str) -> None:
+        self._note_first()
         self._parts.append(text)
         if time.monotonic() - self._since >= FLUSH_SECONDS:
             self.flush()
@@ -188,6 +199,15 @@ def _tool_returns(exchange: Exchange) -> Iterable[Any]:
         yield ToolReturnPart(result.name, result.text, result.id, outcome=OUTCOMES[result.status])
 
 
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+"""Why a model stopped, by the word of the client library."""
+
+
 def parse_response(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:
     """The response as our `Reply`. The raw form is stored only with tool calls, since only then another
     request with this reply follows."""
@@ -211,7 +231,18 @@ def parse_response(response: ModelResponse, model: str, cost_usd: float | None) 
         cut=response.finish_reason == "length",
         trouble=trouble,
         raw=_provider_data(response, any(call.problem for call in calls)) if calls else None,
+        call=CallRecord(
+            0,  # whoever asked knows how long it took
+            stop=_stop_reason(response, bool(calls)),
+            response_id=response.provider_response_id or "",
+        ),
     )
+
+
+def _stop_reason(response: ModelResponse, requests_tools: bool) -> StopReason:
+    stop = STOP_REASONS.get(response.finish_reason or "", "")
+    # Google says `stop` for these as well.
+    return "tool_calls" if stop == "stop" and requests_tools else stop
 
 
 def _tool_request(part: Any) -> ToolRequest:
@@ -290,7 +321,8 @@ class RemoteModel:
         self.check(profile.params)
 
     async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply:
-        response = await self._request_explained(request, say, attempt)
+        text_stream = None if say is None else TextStream(say, attempt)
+        response = await self._request_explained(request, text_stream)
         usage = response.usage
         # Some servers report no usage. The cost is then unknown, which is not the same as 0.
         counted = (
@@ -300,7 +332,9 @@ class RemoteModel:
         reply = parse_response(response, self.label, cost)
         if not reply.text and not reply.tool_calls:
             _check_empty_response(response)
-        return reply
+        if text_stream is None or reply.call is None:
+            return reply
+        return replace(reply, call=replace(reply.call, first_token=text_stream.first_token))
 
     def _cost(self, answered: str, usage: Any) -> float | None:
         """The cost of a call at the price of the model that answered, if a provider says that it was another
@@ -312,15 +346,13 @@ class RemoteModel:
                 return cost
         return self._prices.cost(self._provider, self._name, usage)
 
-    async def _request_explained(
-        self, request: Request, say: StreamCallback | None, attempt: int
-    ) -> ModelResponse:
+    async def _request_explained(self, request: Request, text_stream: TextStream | None) -> ModelResponse:
         """Makes the request. Errors that say only that something could not be read, or that time is over, are
         replaced by errors that say what arrived, and how long nothing did."""
         beginning = AnswerBeginning()
         token = answer_beginning.set(beginning)
         try:
-            return await self._request_with_timeout(request, say, attempt)
+            return await self._request_with_timeout(request, text_stream)
         except Exception as error:
             if "ReadTimeout" in class_names(error):
                 raise self._late_answer() from error
@@ -336,37 +368,33 @@ class RemoteModel:
             return LateAnswer(f"no answer after {self._profile.timeout:g} seconds")
         return SilentProvider(f"no data for {clients.READ_TIMEOUT:g} seconds")
 
-    async def _request_with_timeout(
-        self, request: Request, say: StreamCallback | None, attempt: int
-    ) -> ModelResponse:
+    async def _request_with_timeout(self, request: Request, text_stream: TextStream | None) -> ModelResponse:
         """Limits the time for the whole answer. The timeout of the client library starts again with each
         part of a stream, so a slow stream would never exceed it."""
         limit = asyncio.timeout(self._profile.timeout)
         try:
             async with limit:
-                return await self._response(request, say, attempt)
+                return await self._response(request, text_stream)
         except TimeoutError:
             if limit.expired():  # otherwise the error comes from the client library
                 raise self._late_answer() from None
             raise
 
-    async def _response(self, request: Request, say: StreamCallback | None, attempt: int) -> ModelResponse:
+    async def _response(self, request: Request, text_stream: TextStream | None) -> ModelResponse:
         messages = client_messages(request, getattr(self._client, "sends_names", False))
         parameters = self._parameters(request)
         settings = self._settings(request, bool(parameters.function_tools))
-        if say is None:
+        if text_stream is None:
             return await self._client.request(messages, settings, parameters)
-        return await self._streamed(messages, settings, parameters, say, attempt)
+        return await self._streamed(messages, settings, parameters, text_stream)
 
     async def _streamed(
         self,
         messages: Any,
         settings: Any,
         parameters: ModelRequestParameters,
-        say: StreamCallback,
-        attempt: int,
+        text_stream: TextStream,
     ) -> ModelResponse:
-        text_stream = TextStream(say, attempt)
         async with self._client.request_stream(messages, settings, parameters) as stream:
             async for event in stream:
                 text_stream.add_event(event)

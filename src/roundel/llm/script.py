@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct
 
+from roundel.kernel.facts import Attempt, CallRecord
 from roundel.nodes.services import (
     UNREADABLE_ARGUMENTS,
     Model,
@@ -264,6 +265,10 @@ def _line(name: str, at: Located, report: Report) -> ScriptLine:
     return ScriptLine() if line is INVALID else line
 
 
+AT_ONCE = CallRecord(0, stop="stop")
+"""The record of a reply without a line in the script."""
+
+
 class ScriptedModel:
     """A model that replies from a script. Without a reply for its node it repeats the
     last message.
@@ -279,18 +284,22 @@ class ScriptedModel:
         line = self._script.line(request.node_id, request.ordinal, request.address, request.call, optional)
         if line is None:
             echo = request.messages[-1].text if request.messages else ""
-            return self._priced(Reply(echo if request.unscripted is None else request.unscripted))
+            text = echo if request.unscripted is None else request.unscripted
+            return self._priced(Reply(text, call=AT_ONCE))
         if line.stream and line.text and say is not None:
             await _stream(line, say)
         elif line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
-            raise NodeError(line.error, line.type or "ModelError", reason=line.reason)
+            tried = (Attempt(error=line.error, seconds=line.delay),)
+            raise NodeError(line.error, line.type or "ModelError", reason=line.reason, tried=tried)
         calls = tuple(
             call.request(f"call_{request.ordinal + 1}_{number}")
             for number, call in enumerate(line.tool_calls, 1)
         )
-        return self._priced(Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls))
+        record = CallRecord(line.delay, stop="tool_calls" if calls else "stop")
+        reply = Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls, call=record)
+        return self._priced(reply)
 
     def _priced(self, reply: Reply) -> Reply:
         price = self._price

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome, Usage, failure_data
+from roundel.kernel.facts import CallRecord, Outcome, Usage, failure_data, record_of_failure
 from roundel.kernel.payloads import ContextCompacted, MemoryFailed, ToolCallStarted, Warned
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import (
@@ -56,6 +56,7 @@ from roundel.nodes.services import (
     Request,
     Services,
     ToolRequest,
+    failed_attempts,
     failure_reason,
     failure_type,
 )
@@ -133,9 +134,10 @@ class _AgentBehaviour:
             reason = failure_reason(error)
             data = failure_data(str(error), kind, self._node.id, call.address, attempts, reason)
             error_answer = Message(config.error_answer(str(error)), "assistant", data)
-            return Outcome((error_answer,), usage=related.usage, events=related.events)
+            record = record_of_failure(failed_attempts(error))
+            return Outcome((error_answer,), usage=related.usage, events=related.events, call=record)
         if not has_answer(reply):  # the kernel continues with a conversation, which calls the model once more
-            state = {"reply": msgspec.to_builtins(reply), "related": related.text}
+            state = {"reply": _stored(reply), "related": related.text}
             return _outcome(reply, related, state=state)
         answer = {**(reply.data or {}), "stop_reason": "length"} if reply.cut else reply.data
         return _outcome(reply, related, (Message(reply.text, "assistant", answer),))
@@ -165,7 +167,7 @@ class _AgentBehaviour:
             # Before approval: a person must not be asked about a call that cannot be made.
             requests = [await self._tools.check_request(request) for request in reply.tool_calls]
             reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
-        state_update["reply"] = msgspec.to_builtins(reply)
+        state_update["reply"] = _stored(reply)
         return _outcome(reply, related, state=state_update)
 
     async def _recall_once(
@@ -259,7 +261,8 @@ class _AgentBehaviour:
         figures = {"before": compacted.before, "after": compacted.after, "messages": compacted.messages}
         usage = usage_of(reply) if reply is not None else None
         shown = (*events, (ContextCompacted.event, {"strategy": strategy, **figures}))
-        return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=shown)
+        record = reply.call if reply is not None else None
+        return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=shown, call=record)
 
     async def _summarize(self, call: Call, units: Units, compacted: Compacted) -> Reply:
         context = self._config.context
@@ -284,8 +287,14 @@ class _AgentBehaviour:
         assert self._tools is not None
         # The key is the same if the call is repeated after a crash, so that a tool can detect the
         # repetition.
+        began = self._services.elapsed()
         result, called = await self._tools.call(request, self._services.key(call.address))
-        return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
+        if not called:
+            return Outcome(state=msgspec.to_builtins(result))
+        # The result of a script takes no time; what looking for it takes would differ from run to run.
+        seconds = 0.0 if request.given is not None else round(self._services.elapsed() - began, 6)
+        usage, record = Usage(tool_calls=1), CallRecord(seconds)
+        return Outcome(state=msgspec.to_builtins(result), usage=usage, call=record)
 
 
 def _summarizer(node: Node, services: Services) -> Model | None:
@@ -316,7 +325,14 @@ def _outcome(
     reply: Reply, related: RecalledMemories, messages: tuple[Message, ...] = (), state: Any = None
 ) -> Outcome:
     events = (*related.events, *_warnings(reply))
-    return Outcome(messages, state=state, usage=usage_of(reply), aside=related.usage, events=events)
+    return Outcome(
+        messages, state=state, usage=usage_of(reply), aside=related.usage, events=events, call=reply.call
+    )
+
+
+def _stored(reply: Reply) -> Any:
+    """The reply as the conversation keeps it. Its record is in the outcome of the call."""
+    return msgspec.to_builtins(reply if reply.call is None else msgspec.structs.replace(reply, call=None))
 
 
 def usage_of(reply: Reply) -> Usage:

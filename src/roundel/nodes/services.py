@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct, field
 
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome, Usage
+from roundel.kernel.facts import Attempt, CallRecord, Outcome, Usage
 from roundel.workflow.functions import FunctionError
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message, as_message
@@ -30,11 +30,18 @@ class NodeError(Exception):
 
     `type` is the kind of failure for error edges (`RateLimited`, `Timeout`, `ModelError`, …), `attempts`
     how often the call was made. `reason` says why the same call must fail again, such as `authentication`;
-    it is empty if another attempt may succeed."""
+    it is empty if another attempt may succeed. `tried` describes the attempts, as far as they are known."""
 
-    def __init__(self, text: str = "", type: str = "", attempts: int = 1, reason: str = "") -> None:
+    def __init__(
+        self,
+        text: str = "",
+        type: str = "",
+        attempts: int = 1,
+        reason: str = "",
+        tried: tuple[Attempt, ...] = (),
+    ) -> None:
         super().__init__(text)
-        self.type, self.attempts, self.reason = type, attempts, reason
+        self.type, self.attempts, self.reason, self.tried = type, attempts, reason, tried
 
 
 def failure_type(error: BaseException) -> tuple[str, int]:
@@ -59,6 +66,16 @@ def failure_reason(error: BaseException) -> str:
             return seen.reason
         seen = seen.__cause__
     return ""
+
+
+def failed_attempts(error: BaseException) -> tuple[Attempt, ...]:
+    """The attempts of a call that failed, also the last one; empty if they are not known."""
+    seen: BaseException | None = error
+    while isinstance(seen, (NodeError, FunctionError)):
+        if isinstance(seen, NodeError) and seen.tried:
+            return seen.tried
+        seen = seen.__cause__
+    return ()
 
 
 def outcome_of(value: object) -> Outcome:
@@ -202,11 +219,25 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     signed thoughts."""
     scripted: bool = False
     """The reply comes from a script, so its cost is only a rehearsal."""
+    call: CallRecord | None = None
+    """How the call went. It is stored with the outcome of the call and not with the reply, which later calls
+    of a conversation contain again."""
 
 
 StreamCallback = Callable[[str, int, int], None]
 """Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede
 it."""
+
+
+class CallSent(Struct, frozen=True):
+    """A request leaves for a model."""
+
+    call: int
+    """The number of the call among the model calls of one execution of the node, from 1."""
+    attempt: int
+    of: int
+    """How many attempts are made at most."""
+    model: str
 
 
 class CallWait(Struct, frozen=True):
@@ -222,10 +253,12 @@ class CallWait(Struct, frozen=True):
     status: int | None = None
     """The HTTP status of a provider's answer."""
     model: str = ""
+    call: int = 0
+    """As in CallSent; 0 if it is no call of a model."""
 
 
-WaitCallback = Callable[[str, CallWait], None]
-"""Takes the address of a call, and its wait."""
+CallCallback = Callable[[str, CallSent | CallWait], None]
+"""Takes the address of a call, and what happens to it."""
 
 
 class Model(Protocol):
@@ -277,6 +310,10 @@ class Services(Protocol):
 
     def now(self) -> float:
         """The time in seconds since 1970."""
+
+    def elapsed(self) -> float:
+        """A reading, in seconds, of a clock that nobody sets. Only the difference between two readings means
+        something."""
 
     def worked(self) -> float:
         """A reading of the run's clock for working time, in seconds. Only the difference between two readings

@@ -40,8 +40,6 @@ export interface BreakerUnlocked {
 
 /** A call failed and waits for its next attempt. */
 export interface CallWaiting {
-  /** the address of the call */
-  call: string;
   /** why it waits: `retry` */
   cause: "retry";
   /** how long it waits */
@@ -54,9 +52,11 @@ export interface CallWaiting {
   of: number;
   /** the error of the attempt, in one line */
   error: string;
+  /** the number of the call among the model calls of one execution of the node, from 1. Omitted if it is no call of a model */
+  call?: number;
   /** the HTTP status with which the provider of a model refused. Omitted if there is none */
   status?: number;
-  /** the model, as `provider:name`. Omitted for the `retry` of a node */
+  /** the model, as `provider:name`. Omitted if it is no call of a model */
   model?: string;
 }
 
@@ -303,6 +303,18 @@ export interface QueuedInput {
   text: string;
 }
 
+/** A request leaves for the provider of a model. */
+export interface RequestSent {
+  /** the number of the call among the model calls of one execution of the node, from 1 */
+  call: number;
+  /** the number of the attempt at this model, from 1 */
+  attempt: number;
+  /** how many attempts are made at most */
+  of: number;
+  /** the model, as `provider:name` */
+  model: string;
+}
+
 /** The last event of a run. A run that was retried has several; the last one counts. */
 export interface RunFinished {
   /** the status */
@@ -547,6 +559,7 @@ export type RunEvent =
   | (Envelope & { event: "node_state_change"; data: NodeRunning | NodeCompleted | NodeFailed | NodeSkipped })
   | (Envelope & { event: "token_stream"; data: TokenStream })
   | (Envelope & { event: "progress"; data: ProgressReported })
+  | (Envelope & { event: "call_sent"; data: RequestSent })
   | (Envelope & { event: "call_waiting"; data: CallWaiting })
   | (Envelope & { event: "context_compacted"; data: ContextCompacted })
   | (Envelope & { event: "token_usage"; data: TokenUsage })
