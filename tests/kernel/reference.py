@@ -60,6 +60,7 @@ class Trace:
     executions: list[Execution]
     runs: dict[str, int]
     loops: dict[str, int]
+    model_calls: int = 0  # how often a model was asked, whether it answered or failed
 
 
 def interpret(workflow: dict[str, Any], text: str, script: dict[str, list[str]]) -> Trace:
@@ -390,6 +391,7 @@ class _Run:
         self.entry_of_loop: str | None = None  # the node whose queue is the task of the innermost
         self.seen: list[_Message] = []  # what tools gave, as the model sees it in its next call
         self.loops: dict[str, int] = {}
+        self.model_calls = 0
         self.executions: list[Execution] = []
         self.actions: dict[str, Callable[[str, list[_Message]], list[_Message]]] = {
             "passthrough": self.passthrough,
@@ -412,7 +414,7 @@ class _Run:
         return ""
 
     def trace(self, status: str, output: str) -> Trace:
-        return Trace(status, output, self.executions, self.runs, self.loops)
+        return Trace(status, output, self.executions, self.runs, self.loops, self.model_calls)
 
     # Each of these returns the targets of the triggering edges that fired.
 
@@ -588,6 +590,7 @@ class _Run:
         limit = config.get("max_tool_calls", 10) if config.get("tools") else 0
         rounds, again = 0, False
         while True:
+            self.model_calls += 1
             text = self.reply(node, inputs)
             address, stem = self.here
             if wanted(text) and rounds < limit:

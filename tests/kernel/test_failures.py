@@ -393,3 +393,22 @@ def test_the_journal_gives_the_same_run() -> None:
     assert [command.address for command in commands] == ["Fallback"]
     assert state.summary() == host.state.summary()
     assert not any(isinstance(command, Cancel) for command in commands)
+
+
+@pytest.mark.parametrize("limits", [{}, {"limits": {"model_calls": 9}}])
+def test_a_failed_model_call_counts_in_the_usage_of_the_run(limits: dict[str, Any]) -> None:
+    """With and without a budget, and from its facts as well."""
+    nodes = [agent("Risky"), passing("Fallback")]
+    source = {"graph": graph(nodes, on_error("Risky", "Fallback")), **limits}
+    run = Simulator(plan_of(source), {"Risky": ["!no luck"]}).start("go").finish()
+    assert run.state.status == "completed"
+    assert run.state.summary()["usage"]["model_calls"] == 1
+    again = Simulator(plan_of(source), {}).resume(run.journal)
+    assert again.state.summary() == run.state.summary()
+
+
+def test_a_failed_node_without_a_model_is_no_call() -> None:
+    nodes = [passing("Risky"), passing("Fallback")]
+    run = Simulator(plan_of({"graph": graph(nodes, on_error("Risky", "Fallback"))}), {"Risky": ["!no luck"]})
+    assert run.start("go").finish().state.status == "completed"
+    assert run.state.summary()["usage"]["model_calls"] == 0

@@ -64,6 +64,7 @@ class Failing(ByAddress):
         super().__init__(plan, script, chance.randrange)
         self.chance = chance
         self.retries = 0
+        self.failed_calls = 0
 
     def finish(self) -> Self:
         while self.in_flight or self.failed_by_chance:
@@ -73,6 +74,8 @@ class Failing(ByAddress):
             command = self.in_flight.pop(self.choose(len(self.in_flight)))
             if self.retries < 8 and not self.chance.randrange(4) and self.fails_the_run(command):
                 assert not isinstance(command, Ask)
+                speaks = self.state.calls[command.address].node.kind.speaks
+                self.failed_calls += isinstance(command, Call) and speaks
                 self.apply(Failed(command.address, BROKEN, self.now(), error_type="OSError"))
             else:
                 self.apply(self.answer(command))
@@ -97,8 +100,12 @@ class Failing(ByAddress):
                 return False
         while execution is not None:
             instance = execution.activation.instance
-            composite = instance.composite_run
-            if composite is not None and composite.controller.catches_failure(instance.iteration):
+            composite, iteration = instance.composite_run, instance.iteration
+            if (
+                composite is not None
+                and iteration is not None
+                and composite.controller.catches_failure(iteration)
+            ):
                 return False
             execution = instance.caller
         return True
@@ -121,6 +128,8 @@ def check_retries(plan: Plan, script: Script, text: str, seed: int) -> int:
         assert failing.state.status in ("failed", "suspended_locked")
         return failing.retries
     expected, summary = plain.state.summary(), failing.state.summary()
+    # A failed call of a model was made, and counts.
+    expected["usage"]["model_calls"] += failing.failed_calls
     assert summary == expected
     assert failing.trace() == plain.trace()  # each call succeeded exactly once
     return failing.retries

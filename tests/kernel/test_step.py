@@ -17,6 +17,7 @@ from roundel.workflow.message import Message
 from tests.kernel.graphs import case, case_with_failures, scripts, texts, workflows
 from tests.kernel.reference import FAILS, Execution, interpret
 from tests.kernel.simulator import Simulator, plan_of
+from tests.kernel.spending import Spender
 
 Case = tuple[dict[str, Any], str, dict[str, list[str]]]
 seeds = st.integers(0, 2**40)
@@ -37,10 +38,11 @@ def assert_same_end(one: str, other: str) -> None:
 
 def assert_agrees(workflow: dict[str, Any], text: str, script: dict[str, list[str]], order: int) -> None:
     expected = interpret(workflow, text, script)
-    run = Simulator(plan_of(workflow), script, chooser(order)).start(text).finish()
+    run = Spender(plan_of(workflow), script, choose=chooser(order)).start(text).finish()
     assert_same_end(run.state.status, expected.status)
     if expected.status == "completed":
         summary = run.state.summary()
+        assert summary["usage"]["model_calls"] == expected.model_calls
         assert run.trace() == sorted(expected.executions, key=lambda execution: execution.address)
         assert summary["output"] == expected.output
         assert summary["nodes"] == expected.runs

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.facts import CallRecord, Failed, Finished, decode_fact, encode_fact
+from roundel.kernel.facts import CallRecord, Failed, Finished, Usage, decode_fact, encode_fact
 from tests.llm.story import AT_ONCE, LOOK, asking, every_provider, every_way, profile, workflow
 from tests.llm.wire import Reply, Wire
 
@@ -91,7 +91,7 @@ def test_a_failure_that_becomes_a_message_keeps_its_attempts(wire: Wire, place: 
     wire.replies(Reply(status=500))
     retry = {"max_attempts": 2, **AT_ONCE}
     (fact,) = facts_of(place, asking(wire, on_error="message", retry=retry))
-    assert isinstance(fact, Finished)
+    assert isinstance(fact, Finished) and fact.outcome.usage == Usage(model_calls=1)
     assert [attempt.status for attempt in record_of(fact).attempts] == [500]
 
 

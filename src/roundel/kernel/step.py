@@ -119,7 +119,7 @@ from typing import Any, Literal
 import msgspec
 
 from roundel.kernel.breaker import check_time, trip, trip_time
-from roundel.kernel.budget import release, spend
+from roundel.kernel.budget import release
 from roundel.kernel.cancellation import cancel_executions, cancel_with_run, is_cancelled
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
@@ -240,7 +240,7 @@ from roundel.kernel.tool_loop import (
     on_result,
 )
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
-from roundel.kernel.usage import check_budget
+from roundel.kernel.usage import check_budget, record_failed_call
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
@@ -457,11 +457,7 @@ def _failed(run: Run, fact: Failed) -> None:
         run.emit(told_by_middleware(name, data), execution.node.id, fact.address)
     if run.budgeted:
         release(run, execution)
-        # Nobody reports the usage of a failed model call, but it was made: it counts as one call. The
-        # calls of a tool loop with a label are tools.
-        is_model_node = execution.node.kind.speaks and isinstance(execution.command, Call)
-        if is_model_node and not (execution.loop_call and execution.loop_call.label):
-            spend(run, execution.activation, execution.node, {"model_calls": 1})
+    record_failed_call(run, execution)
     if execution.failure is not None:
         on_error_edges_evaluated(run, execution, None, fact.error)
     elif execution.owner.__class__ is ToolLoop:

@@ -21,6 +21,7 @@ from roundel.kernel.budget import (
     find_unpriced,
     model_call,
     shown,
+    spend,
     spend_usage,
     take_step,
 )
@@ -92,6 +93,18 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
         run.guard_stats.aside += usage.input_tokens + usage.output_tokens
     if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit(_shown_usage(usage), node.id, address)
+
+
+def record_failed_call(run: Run, execution: Execution) -> None:
+    """Books a call that failed, if it was one of a model: nobody reports its usage, but it was made, so it
+    counts as one call. The calls of a tool loop with a label are tools."""
+    is_model_node = execution.node.kind.speaks and isinstance(execution.command, Call)
+    if not is_model_node or (execution.loop_call and execution.loop_call.label):
+        return
+    if run.plan.semantics >= 3:
+        run.usage["model_calls"] += 1
+    if run.budgeted:
+        spend(run, execution.activation, execution.node, {"model_calls": 1})
 
 
 def _check_call(run: Run, execution: Execution, usage: Usage) -> None:

@@ -74,6 +74,10 @@ MAX_TOKENS_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """The names that providers use for the limit on the tokens of an answer."""
 
 
+FAILED_CALL = Usage(model_calls=1)
+"""What a failed call counts for: nobody reports its tokens."""
+
+
 def prepare(node: Node, services: Services) -> Behaviour:
     return _AgentBehaviour(node, services).behave
 
@@ -126,8 +130,8 @@ class _AgentBehaviour:
         try:
             reply = await self._call_model(request)
         except Exception as error:
-            # In the tool loop `AgentConversation._fail` does the same. Vectors for memory were paid for
-            # even if the model failed, so their usage is part of the outcome.
+            # In the tool loop `AgentConversation._fail` does the same. The call was made, and vectors for
+            # memory were paid for, even if the model failed: both are part of the outcome.
             if config.on_error != "message":
                 raise
             kind, attempts = failure_type(error)
@@ -135,7 +139,9 @@ class _AgentBehaviour:
             data = failure_data(str(error), kind, self._node.id, call.address, attempts, reason)
             error_answer = Message(config.error_answer(str(error)), "assistant", data)
             record = record_of_failure(failed_attempts(error))
-            return Outcome((error_answer,), usage=related.usage, events=related.events, call=record)
+            return Outcome(
+                (error_answer,), usage=FAILED_CALL, aside=related.usage, events=related.events, call=record
+            )
         if not has_answer(reply):  # the kernel continues with a conversation, which calls the model once more
             state = {"reply": _stored(reply), "related": related.text}
             return _outcome(reply, related, state=state)

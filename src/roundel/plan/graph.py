@@ -39,10 +39,9 @@ from roundel.workflow.message import Role
 from roundel.workflow.node_type import ERROR_PORT, BodyContext, NodeType, explicit_ports
 from roundel.workflow.processor import MessageProcessor, compile_processor
 
-SEMANTICS = 2
+SEMANTICS = 3
 """The version of the meaning of a workflow. A stored run keeps the version that it was started with, since
-its
-facts mean something only together with the rules of that version.
+its facts mean something only together with the rules of that version.
 
     0   agents in loops see only what their queue holds; a debate hands on its last message, a vote its tally;
         an array loop reads a list only from a message that is nothing else; a surge of tokens is measured
@@ -55,6 +54,7 @@ facts mean something only together with the rules of that version.
         time of day
     2   timers measure working time, as the limit `seconds` does; what passes before a run is paused that
         waits for people is no working time
+    3   a model call that failed counts in the usage of the run, as in its budgets
 """
 
 

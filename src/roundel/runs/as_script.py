@@ -31,6 +31,7 @@ from roundel.kernel.commands import Ask, Call
 from roundel.kernel.facts import Answered, Entry, Expired, Fact, Failed, Finished, Outcome
 from roundel.kernel.state import Execution, Run, ToolLoop
 from roundel.kernel.step import step
+from roundel.nodes.agent import FAILED_CALL
 from roundel.nodes.agent_conversation import call_labels
 from roundel.nodes.services import UNREADABLE_ARGUMENTS, Reply, ToolRequest, ToolResult
 from roundel.nodes.structured_output import parse_answer
@@ -159,7 +160,7 @@ def _outcome_line(outcome: Outcome) -> Line:
     if (
         message.data is not None
         and message.data.keys() == _FAILURE_KEYS
-        and (usage is None or not usage.model_calls)
+        and (usage is None or not usage.model_calls or usage == FAILED_CALL)
     ):
         return _failure(message.data["error"], message.data["type"], message.data.get("reason", ""))
     tokens = {} if usage is None else _tokens(usage.input_tokens, usage.output_tokens)
