@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.events import encode_event
 from roundel.kernel.payloads import TRANSIENT
 from tests.llm.story import KEY, asking, every_provider, every_way, profile, run_story, workflow
 from tests.llm.wire import Recorded, Reply, Wire

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import roundel as engine
+from roundel.plan.graph import compile_workflow
 from tests.cli.stored_runs import roundel
 
 SCRIPT = {"Writer": ["a draft", "a better draft"]}
@@ -107,3 +110,30 @@ def test_prepared_graph_with_functions_reports_missing_code(tmp_path: Path) -> N
     assert new.exit_code == 0, "what cannot be executed here can be forked"
     assert new.stdout.strip() == roundel(tmp_path, "runs", "--store", "runs.db").stdout.split("\n")[1][:12]
     assert engine.resume("last", workflow=made, store=tmp_path / "runs.db").output == "GO"
+
+
+def test_a_start_compiles_the_workflow_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the run is stored or not; and not at all if the plan is there already."""
+    made: list[str] = []
+
+    def counting(workflow: Any, *rest: Any) -> Any:
+        made.append(workflow.name)
+        return compile_workflow(workflow, *rest)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("roundel") and getattr(module, "compile_workflow", None) is compile_workflow:
+            monkeypatch.setattr(module, "compile_workflow", counting)
+
+    async def started(source: Any, stored: bool) -> None:
+        async with engine.Runs("memory:") as runs:
+            run_id = await runs.start(source, "go", script=SCRIPT, stored=stored)
+            await runs.result(run_id)
+
+    passing = {"graph": {"nodes": [{"id": "Print", "type": "passthrough"}], "start": "Print", "end": "Print"}}
+    plan = engine.prepare(passing)
+    for stored in (True, False):
+        made.clear()
+        asyncio.run(started(passing, stored))
+        assert len(made) == 1
+        asyncio.run(started(plan, stored))
+        assert len(made) == 1

@@ -97,6 +97,9 @@ class Controller(Protocol):
     def on_failure(self, iteration: Iteration, error: str) -> CompositeAction | Iteration: ...
     def on_answer(self, answer: Any) -> CompositeAction | Iteration: ...
     def on_answer_failed(self, error: str) -> CompositeAction | Iteration: ...
+    def allow(self, rounds: int) -> None:
+        """Sets the limit on rounds that a person gave when unlocking the run."""
+
     def on_retry(self) -> CompositeAction | Iteration:
         """Decides again, after an action with an `error` had failed the node and the run."""
 

@@ -692,7 +692,11 @@ def _propagate(run: Run, failure: Failure, level: Execution) -> None:
             run.emit(failed, level.node.id, level.address)
         instance = level.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration
-        if composite_run is not None and composite_run.controller.catches_failure(iteration):
+        if (
+            composite_run is not None
+            and iteration is not None
+            and composite_run.controller.catches_failure(iteration)
+        ):
             # By way of the queue: the caller is still in the middle of changing the graph that has to be
             # cancelled.
             run.ready_queue.append(((instance, "failed", failure.error), BODY_ENDED_EARLY))

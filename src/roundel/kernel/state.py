@@ -26,7 +26,7 @@ detected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +53,10 @@ from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.limits import dollars
 from roundel.workflow.message import Message
+
+if TYPE_CHECKING:  # they import the state
+    from roundel.kernel.composite import Controller
+    from roundel.kernel.tool_loop import Conversation
 
 NEXT_ROUND = -1
 """Queue entry of an Activation: the next round of the loop may begin."""
@@ -535,7 +539,7 @@ class CompositeRun:
     )
 
     def __init__(
-        self, execution: Execution, controller: Any, inputs: tuple[Message, ...], record: LoopSummary
+        self, execution: Execution, controller: Controller, inputs: tuple[Message, ...], record: LoopSummary
     ) -> None:
         activation = execution.activation
         self.execution = execution
@@ -571,7 +575,7 @@ class ToolLoop:
     )
 
     def __init__(
-        self, execution: Execution, conversation: Any, inputs: tuple[Message, ...], ordinal: int
+        self, execution: Execution, conversation: Conversation, inputs: tuple[Message, ...], ordinal: int
     ) -> None:
         activation = execution.activation
         self.execution = execution

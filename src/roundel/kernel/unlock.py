@@ -168,7 +168,7 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
             if item.round >= cap:
                 raise_cap(run, item, max(cap, int(limits.get("rounds", cap + item.scope.cap))))
         elif "rounds" in limits and isinstance(item, CompositeRun) and item.execution.address == lock.address:
-            item.controller.limit = int(limits["rounds"])
+            item.controller.allow(int(limits["rounds"]))
         elif "rounds" in limits and isinstance(item, ToolLoop) and item.execution.address == lock.address:
             item.conversation.allow(int(limits["rounds"]))
 

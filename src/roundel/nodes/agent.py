@@ -16,6 +16,7 @@ import msgspec
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import CallRecord, Outcome, Usage, failure_data, record_of_failure
 from roundel.kernel.payloads import ContextCompacted, MemoryFailed, ToolCallStarted, Warned
+from roundel.kernel.tool_loop import Conversation
 from roundel.nodes.agent_config import Config, MemoryStage, examine
 from roundel.nodes.agent_conversation import (
     CONTEXT,
@@ -365,7 +366,7 @@ def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
     return tuple(("warning", {"message": text}) for text in texts)
 
 
-def conversation(config: Config) -> AgentConversation | None:
+def conversation(config: Config) -> Conversation | None:
     """The conversation for one execution of the node; None if a single model call is enough."""
     return AgentConversation(config) if config.uses_tool_loop else None
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from roundel.kernel.composite import CompositeAction
+from roundel.kernel.composite import CompositeAction, Controller
 from roundel.kernel.facts import Outcome
 from roundel.kernel.payloads import DebateRound, EventData, Warned
 from roundel.kernel.state import Iteration
@@ -408,7 +408,7 @@ def _turns(config: Config) -> tuple[int, ...]:
     return (*(turn_counts[name] * config.max_rounds for name in config.names), *judge)
 
 
-def _make_controller(config: Config) -> DebateController:
+def _make_controller(config: Config) -> Controller:
     return DebateController(
         config.names, config.pairs, config.max_rounds, config.exit_consensus, config.output
     )

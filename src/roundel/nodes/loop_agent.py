@@ -17,13 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.kernel.commands import Call
+from roundel.kernel.composite import Controller
 from roundel.kernel.facts import Outcome
 from roundel.kernel.payloads import Warned
 from roundel.nodes.loop_controllers import (
     ArrayController,
     CountController,
     CustomController,
-    LoopController,
     UntilController,
     as_json_list,
 )
@@ -256,7 +256,7 @@ def _with_rounds(config: Config, rounds: int) -> Config:
     return replace(config, strategy=replace(config.strategy, kind=kind))
 
 
-def _make_controller(config: Config) -> LoopController:
+def _make_controller(config: Config) -> Controller:
     assert config.strategy is not None
     kind, context = config.strategy.kind, config.context or "fresh"
     if isinstance(kind, CountStrategy):

@@ -102,6 +102,9 @@ class LoopController:
     def on_answer_failed(self, error: str) -> CompositeAction | Iteration:
         return CompositeAction(error=error)
 
+    def allow(self, rounds: int) -> None:
+        self.limit = rounds
+
     def on_retry(self) -> CompositeAction | Iteration:
         return self.next_round()
 

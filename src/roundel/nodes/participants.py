@@ -41,6 +41,12 @@ class ParticipantController:
     def on_answer_failed(self, error: str) -> CompositeAction:
         raise AssertionError(error)
 
+    def allow(self, rounds: int) -> None:
+        raise AssertionError(f"the controller locks no run, so nobody allows {rounds} rounds")
+
+    def on_retry(self) -> CompositeAction:
+        raise AssertionError("the decisions of the controller do not fail")
+
 
 def prepare_composite(node: Node, _services: Services) -> Behaviour:
     """A behaviour for nodes that the kernel runs by their bodies. It is required by `NodeType`, and

@@ -473,6 +473,7 @@ class PastRun:
             if event.event == "loop_exit":
                 self.list_ends[event.address or ""] = number
         for inside, (list_run, iteration) in enumerate(around):
+            assert isinstance(list_run.controller, ArrayController)
             error = list_run.controller.errors.get(iteration.round)
             if error is None:
                 continue
