@@ -150,19 +150,19 @@ BREAKS: dict[str, tuple[Any, str]] = {
     ),
     "a field that this version lacks": (
         lambda written: written["workflow"]["s"][1].update(colour="red"),
-        "Workflow has no field 'colour' in this version",
+        "'workflow' has no field 'colour' in this version",
     ),
-    "a class that this version lacks": (
-        lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:Drawing"),
-        "no roundel.workflow.graph:Drawing in this version",
+    "a tag that this version lacks": (
+        lambda written: written["workflow"]["s"].__setitem__(0, "drawing"),
+        "no 'drawing' in this version",
     ),
-    "a class that is not a data class": (
-        lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:NodeReader"),
-        "which is not a data class",
+    "a class of this version that is in no table": (
+        lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:GraphSettings"),
+        "no 'roundel.workflow.graph:GraphSettings' in this version",
     ),
     "code of others": (
         lambda written: written["workflow"]["s"].__setitem__(0, "subprocess:Popen"),
-        "belongs to none of roundel",
+        "no 'subprocess:Popen' in this version",
     ),
     "a value that is no workflow": (
         lambda written: written.update(workflow={"t": []}),

@@ -13,8 +13,9 @@ The state is a graph of objects that point at each other and at the plan. A snap
     node states        as JSON, of the type that their node type declares
     long texts         by number: each occurs once in a list beside the table
 
-Only classes of this package, and the controllers and conversations of the plan's own nodes, are ever
-instantiated: nothing in a snapshot can name other code. This is why it is not a pickle.
+Structs have the tags of workflow/stored.py, and mutable objects those of `_MUTABLE`. Only these classes, and
+the controllers and conversations of the plan's own nodes, are ever instantiated: nothing in a snapshot can
+name other code. This is why it is not a pickle.
 
 *Long texts.* A loop that sees its whole history contains every message of it, in queues, histories and
 outputs. The journal already has nearly all of these texts, and so have earlier snapshots. Therefore a
@@ -65,8 +66,8 @@ from roundel.kernel.state import (
 )
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
-from roundel.workflow.encoding import EncodingError, resolve_struct
 from roundel.workflow.expression import Expression
+from roundel.workflow.stored import OLD_NAMES, StoredStructs, UnknownStructError
 
 Name = list[Any]
 """The name of a part of a plan: its kind, and the path to it."""
@@ -190,32 +191,31 @@ _FINDERS: dict[str, Any] = {
 }
 
 
-TRUSTED_PACKAGES = ("roundel",)
-"""Packages whose structs a snapshot may name."""
+_STRUCTS = StoredStructs()
+"""The structs that a snapshot may contain. States of nodes of other packages are JSON."""
 VERSION = 6
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
 TextSource = list[int] | str
 """The place of a long text: the number of a fact and the number of the text in it, or a digest."""
 _MUTABLE: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        Activation,
-        Execution,
-        Expansion,
-        Failure,
-        GraphInstance,
-        LoopSummary,
-        CompositeRun,
-        Run,
-        BodyRun,
-        ToolLoop,
-        Budget,
-        LoopHistory,
-        GuardStats,
-        DebugState,
-    )
+    "Activation": Activation,
+    "Execution": Execution,
+    "Expansion": Expansion,
+    "Failure": Failure,
+    "GraphInstance": GraphInstance,
+    "LoopSummary": LoopSummary,
+    "CompositeRun": CompositeRun,
+    "Run": Run,
+    "BodyRun": BodyRun,
+    "ToolLoop": ToolLoop,
+    "Budget": Budget,
+    "LoopHistory": LoopHistory,
+    "GuardStats": GuardStats,
+    "DebugState": DebugState,
 }
+"""The mutable classes, by tags: they stay as they are when a class is renamed."""
+_MUTABLE_TAGS = {kind: tag for tag, kind in _MUTABLE.items()}
 _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """Fields of a run that are only used during a step."""
 
@@ -240,9 +240,9 @@ _ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
     ("LoopHistory", "warned"): bool,
     ("Run", "inherited"): dict,
     ("Run", "memories"): dict,
-    ("roundel.kernel.commands:Call", "context"): lambda: None,
-    ("roundel.kernel.commands:Call", "carried"): lambda: None,
-    ("roundel.kernel.commands:Call", "heard"): lambda: None,
+    ("command.call", "context"): lambda: None,
+    ("command.call", "carried"): lambda: None,
+    ("command.call", "heard"): lambda: None,
 }
 """Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
 default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that
@@ -410,9 +410,12 @@ class _Freezer:
         kind = type(value)
         fields = [self._field(value, name) for name in kind.__struct_fields__]
         number = self._number(value)
-        name = f"{kind.__module__}:{kind.__qualname__}"
-        self.shapes[name] = list(kind.__struct_fields__)
-        self.table[number] = ["s", name, *fields]
+        try:
+            tag = _STRUCTS.tag(kind)
+        except UnknownStructError as error:
+            raise SnapshotError(str(error)) from None
+        self.shapes[tag] = list(kind.__struct_fields__)
+        self.table[number] = ["s", tag, *fields]
         return ["o", number]
 
     def _field(self, value: Struct, name: str) -> Any:
@@ -459,10 +462,10 @@ class _Freezer:
             return ["d", *[[self.add(key), self.add(item)] for key, item in value.items()]]
         if isinstance(value, bytearray):
             return ["b", value.hex()]
-        name = type(value).__name__
-        if _is_mutable(value):
-            return ["m", name, self._attributes(value, name)]
-        raise SnapshotError(f"an object of the class '{name}' cannot be stored")
+        tag = _MUTABLE_TAGS.get(type(value))
+        if tag is None:
+            raise SnapshotError(f"an object of the class '{type(value).__name__}' cannot be stored")
+        return ["m", tag, self._attributes(value, tag)]
 
     def _attributes(self, value: Any, name: str) -> dict[str, Any]:
         # `hasattr`: a closed BodyRun, for example, has no `root` any more.
@@ -496,7 +499,7 @@ _SHAPES = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
 
 
 def _is_mutable(value: Any) -> bool:
-    return _MUTABLE.get(type(value).__name__) is type(value)
+    return type(value) in _MUTABLE_TAGS
 
 
 def _saved_fields(controller_field: Any) -> list[str]:
@@ -511,7 +514,8 @@ def _saved_fields(controller_field: Any) -> list[str]:
 
 
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
-    for name, fields in shapes.items():
+    for stored, fields in shapes.items():
+        name = OLD_NAMES.get(stored, stored)
         known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
         expected = [field for field in known if field in fields or (name, field) not in _ADDED_FIELDS]
         if expected != [field for field in fields if (name, field) not in _REMOVED_FIELDS]:
@@ -634,6 +638,6 @@ class _Thawer:
 
 def _struct_class(name: str) -> type[Struct]:
     try:
-        return resolve_struct(name, TRUSTED_PACKAGES)
-    except EncodingError as error:
+        return _STRUCTS.struct(name)
+    except UnknownStructError as error:
         raise SnapshotError(str(error)) from None

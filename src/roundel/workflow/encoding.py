@@ -16,7 +16,7 @@ plan, which is larger, changes with every optimisation, and follows from the wor
 Lists, texts, numbers, booleans and None are encoded as themselves. Everything else is an object with one
 key, so that plain data of users (dicts in `config` or `vars`) can never be mistaken for a tag:
 
-    {"s": [class, {field: value}]}      a struct, without the fields that have their default
+    {"s": [tag, {field: value}]}        a struct, by its tag, without the fields that have their default
     {"t": [...]}                        a tuple
     {"d": [[key, value], ...]}          a dict
     {"n": name}                         a node type
@@ -24,17 +24,15 @@ key, so that plain data of users (dicts in `config` or `vars`) can never be mist
     {"x": [text, [name], text, ...]}    a text with secrets: text and names alternate
 
 Omitting defaults keeps a stored workflow at 2 to 5 KB, but makes the defaults of config structs part of
-the format: changing one changes what stored runs mean. Class paths and field names are part of it as
-well.
+the format; so are tags and field names. stored.py says how classes move and defaults change all the same.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from importlib import import_module
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -46,6 +44,7 @@ from msgspec.structs import FieldInfo
 from roundel.workflow.graph import Workflow
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.secrets import MIN_SECRET_LENGTH, is_secret_name
+from roundel.workflow.stored import StoredStructs, UnknownStructError, defaults_before
 
 _SECRET_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
 """Fields whose values are expected to contain secrets: there, short secrets are replaced too."""
@@ -63,8 +62,8 @@ def encode_workflow(workflow: Workflow) -> str:
     """Encodes a workflow as JSON text. Raises EncodingError for a config with values that JSON cannot
     represent.
 
-    The node types stand beside the workflow, so that the decoder can import them first: their packages
-    are the only ones whose structs it creates."""
+    The node types stand beside the workflow, so that the decoder can import them first: it creates no
+    structs but theirs and those of Roundel."""
     encoder = _Encoder(workflow.secrets)
     encoded = {
         "functions": list(workflow.functions),
@@ -126,6 +125,7 @@ class _Encoder:
 
     def __init__(self, secrets: Environment) -> None:
         self.types: set[str] = set()
+        self._structs = StoredStructs()
         names = {value: name for name, value in secrets.items() if value}
         self._names = names
         # Outside their own fields, short secrets are left alone: they would be found inside ordinary
@@ -155,7 +155,6 @@ class _Encoder:
                 ]
             }
         if isinstance(value, NodeType):
-            self.types.add(value.name)
             return {"n": value.name}
         if isinstance(value, Path):
             return {"p": str(value)}
@@ -165,12 +164,24 @@ class _Encoder:
 
     def struct(self, value: Struct, excluded: frozenset[str] = frozenset()) -> Any:
         kind = type(value)
+        stored = {field.name: getattr(value, field.name) for field in _fields(kind)}
+        for inner in stored.values():
+            if isinstance(
+                inner, NodeType
+            ):  # before the config beside it, which may be a struct of its package
+                self.types.add(inner.name)
+                self._structs.add(inner)
+        try:
+            tag = self._structs.tag(kind)
+        except UnknownStructError as error:
+            raise EncodingError(str(error)) from None
+        before = defaults_before(tag)
         fields = {
-            field.name: self.value(inner, field.name in _SECRET_FIELDS)
+            field.name: self.value(stored[field.name], field.name in _SECRET_FIELDS)
             for field in _fields(kind)
-            if field.name not in excluded and not _is_default(field, inner := getattr(value, field.name))
+            if field.name not in excluded and not _is_default(field, stored[field.name], before)
         }
-        return {"s": [f"{kind.__module__}:{kind.__qualname__}", fields]}
+        return {"s": [tag, fields]}
 
     def _text(self, text: str, pattern: re.Pattern[str] | None) -> Any:
         """Splits a text at its secrets. The pattern has no groups, so `split` gives one piece more than
@@ -194,13 +205,12 @@ def _is_secret_field(key: Any) -> bool:
 
 
 class _Decoder:
-    """Decodes one workflow. Node types are resolved first: `_packages` follows from them."""
+    """Decodes one workflow. Node types are resolved first: `_structs` follows from them."""
 
     def __init__(self, types: NodeTypes, secrets: Environment, used: Iterable[str]) -> None:
         self._secrets = secrets
         self._types = {name: _node_type(types, name) for name in used}
-        packages = {kind.config.__module__.partition(".")[0] for kind in self._types.values()}
-        self._packages = packages | {"roundel"}
+        self._structs = StoredStructs(self._types.values())
 
     def value(self, encoded: Any) -> Any:
         if isinstance(encoded, list):
@@ -212,12 +222,16 @@ class _Decoder:
 
     def _struct(self, body: Any) -> Any:
         name, fields = body
-        kind = resolve_struct(name, self._packages)
+        try:
+            kind = self._structs.struct(name)
+        except UnknownStructError as error:
+            raise EncodingError(str(error)) from None
         # Checked by hand: msgspec would raise a TypeError whose text means nothing to a user.
         unknown = fields.keys() - {field.name for field in _fields(kind)}
         if unknown:
-            raise EncodingError(f"{name} has no field '{min(unknown)}' in this version")
-        return kind(**{field: self.value(inner) for field, inner in fields.items()})
+            raise EncodingError(f"'{name}' has no field '{min(unknown)}' in this version")
+        before = defaults_before(self._structs.tag(kind))
+        return kind(**{**before, **{field: self.value(inner) for field, inner in fields.items()}})
 
     def _tuple(self, body: Any) -> Any:
         return tuple([self.value(item) for item in body])
@@ -235,26 +249,6 @@ class _Decoder:
         names = (name for (name,) in body[1::2])
         values = (self._secrets[name] for name in names)
         return "".join(chain.from_iterable(zip_longest(body[::2], values, fillvalue="")))
-
-
-def resolve_struct(name: str, packages: Collection[str]) -> type[Struct]:
-    """Finds the struct that is stored as `module:Class`.
-
-    A security boundary: a store may come from somebody else. Only structs of the given packages
-    (Roundel, and those of the node types in use) are imported and created, so a store cannot have other
-    code run. kernel/snapshot.py uses it for the states in a snapshot."""
-    module, _, qualified = name.partition(":")
-    if module.partition(".")[0] not in packages:
-        raise EncodingError(f"it names '{name}', which belongs to none of {', '.join(sorted(packages))}")
-    try:
-        kind: Any = import_module(module)
-        for part in qualified.split("."):
-            kind = getattr(kind, part)
-    except (ImportError, AttributeError):
-        raise EncodingError(f"there is no {name} in this version") from None
-    if not (isinstance(kind, type) and issubclass(kind, Struct)):
-        raise EncodingError(f"it names '{name}', which is not a data class")
-    return kind
 
 
 def _node_type(types: NodeTypes, name: str) -> NodeType:
@@ -279,8 +273,10 @@ def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
     return msgspec.structs.fields(kind)
 
 
-def _is_default(field: FieldInfo, value: Any) -> bool:
-    if field.default is not NODEFAULT:
+def _is_default(field: FieldInfo, value: Any, before: Mapping[str, Any]) -> bool:
+    if field.name in before:
+        default = before[field.name]
+    elif field.default is not NODEFAULT:
         default = field.default
     elif field.default_factory is not NODEFAULT:
         default = field.default_factory()

@@ -278,6 +278,11 @@ class NodeType(Struct, frozen=True, eq=False):
     outcomes have becomes `custom`; so does everything of a type from a package, which must leave this
     empty."""
 
+    stored: Mapping[str, type[Struct]] = {}
+    """For a type of a package: the structs inside its config, each by a name that stays the same when the
+    class is renamed or moved. A stored workflow has `package/type/name` in place of the class (stored.py).
+    The config itself has the name `config`."""
+
     request: Any = None
     """For a node with a conversation or a controller: the type of the request that its calls carry
     instead of a state."""
