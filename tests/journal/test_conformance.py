@@ -90,6 +90,36 @@ async def append(
     await store.append(claim, first, chunk(*waits(*times)), status, None)
 
 
+def test_the_last_event_is_that_of_the_last_chunk(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        with pytest.raises(NoRun):
+            await store.last_event("run")
+        claim = await store.create(new(), msgspec.structs.replace(chunk(STARTED), seq=3))
+        assert await open_store().last_event("run") == 3
+        appends: tuple[tuple[int, int | None, RunStatus], ...] = (
+            (1, 7, "running"),
+            (2, 9, "paused"),
+            (3, None, "paused"),
+        )
+        for first, seq, status in appends:
+            written = msgspec.structs.replace(chunk(*waits(2.0)), seq=seq)
+            for _ in range(2):  # a repetition changes nothing
+                await store.append(claim, first, written, status, None)
+            assert await open_store().last_event("run") == seq
+        await store.append(claim, 4, msgspec.structs.replace(chunk(*waits(2.0)), seq=11), "stopped", None)
+        await store.append(claim, 5, Chunk(0, b""), "stopped", None)
+        assert await store.last_event("run") == 11
+        await store.release(claim)
+        await store.prune("run", [event_of("run_started")], "first")
+        assert await store.last_event("run") is None
+        await store.delete("run")
+        with pytest.raises(NoRun):
+            await store.last_event("run")
+
+    stores(story)
+
+
 # The store itself.
 
 

@@ -47,6 +47,7 @@ COMMANDS = {
     "fork": "Start a new run from a point of an old one.",
     "replay": "Compare a run with another workflow or other limits.",
     "prune": "Delete rounds of finished runs.",
+    "store": "Convert a store of an older version.",
     "memory": "Show and change the memory of groups.",
     "serve": "Serve the HTTP API, and execute runs.",
     "token": "Create, list and revoke the tokens of a server.",

@@ -316,7 +316,7 @@ async def create(
     first = Run(plan)
     step(first, started)
     entry = Entry(started, tuple(first.decisions.made))
-    written = Chunk(1, pack([encode_entry(entry)]))
+    written = Chunk(1, pack([encode_entry(entry)]), first.seq)
     new = replace(new, progress=progress_of(first))
     return RunJournal(store, await store.create(new, written, room=room), entry)
 

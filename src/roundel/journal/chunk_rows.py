@@ -51,8 +51,8 @@ _MAY_APPEND = f"no = ?5 AND fence = ?6 AND {REACHED} = ?1"
 # row. An INSERT … SELECT from `runs` would mean the same, but SQLite would write its result to a
 # temporary table first, since the query reads from the table that it inserts into.
 APPEND = (
-    "INSERT OR IGNORE INTO chunks (place, count, version, body) "
-    f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
+    "INSERT OR IGNORE INTO chunks (place, count, version, body, seq) "
+    f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4, ?7)"
 )
 UPDATE_ROW = (
     "UPDATE runs SET status = ?2, updated = ?3, facts = ?4, progress = coalesce(?7, progress) "
@@ -101,8 +101,8 @@ def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> 
     """Inserts a chunk without checks, in a transaction that has made them. Without facts it inserts
     nothing: a commit may change only the status."""
     if chunk.count:
-        values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
-        db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
+        values = ((run << 32) + first, chunk.count, VERSION, chunk.body, chunk.seq)
+        db.execute("INSERT INTO chunks (place, count, version, body, seq) VALUES (?, ?, ?, ?, ?)", values)
 
 
 def explain_append_refusal(
@@ -137,6 +137,16 @@ def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
     return [Appended(*row) for row in db.execute(query, (after, limit))]
 
 
+def last_event(db: sqlite3.Connection, run_id: str) -> int | None:
+    """The number of the last event after a run's last chunk, if that is known."""
+    chunk = f"SELECT seq FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
+    found = db.execute(f"SELECT ({chunk}) FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if found is None:
+        raise no_run_error(run_id)
+    seq: int | None = found[0]
+    return seq
+
+
 def newest_position(db: sqlite3.Connection) -> int:
     """The largest position, that of the marker included; one look at the end of the table."""
     position: int | None = db.execute("SELECT max(position) FROM chunks").fetchone()[0]
@@ -155,7 +165,8 @@ def delete_chunks(db: sqlite3.Connection, run: int) -> None:
     if newest is None or db.execute("SELECT 1 FROM chunks WHERE position = ?", (newest,)).fetchone():
         return
     db.execute("DELETE FROM chunks WHERE place = ?", (MARKER,))
-    db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?, X'')", (newest, MARKER, VERSION))
+    values = (newest, MARKER, VERSION)
+    db.execute("INSERT INTO chunks (position, place, count, version, body) VALUES (?, ?, 0, ?, X'')", values)
 
 
 def delete_run(db: sqlite3.Connection, number: int) -> None:

@@ -33,8 +33,9 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from roundel.journal.faults import explain_error, has_access, not_a_file_error
-from roundel.journal.schema import check_format, create_tables, read_format
-from roundel.journal.store import Gone, StoreError
+from roundel.journal.migration import convert
+from roundel.journal.schema import LiveOwner, check_format, create_tables, pending_steps, read_format
+from roundel.journal.store import Conversion, Gone, StoreError
 
 APPLICATION_ID = 0x524E444C
 """`RNDL`, in the header of the file. Older formats did not have it and are known by their tables."""
@@ -100,7 +101,7 @@ class Database:
     `open` and `loss` are called by the writing thread, `open_second` on an event loop while the first
     connection is open."""
 
-    def __init__(self, path: Path, *, sync: str, busy_seconds: float) -> None:
+    def __init__(self, path: Path, *, sync: str, busy_seconds: float, live_owner: LiveOwner) -> None:
         self.path = path
         """As the user wrote it, for messages."""
         # Absolute: a function of a workflow may change the working folder, and the store must not move
@@ -112,6 +113,7 @@ class Database:
         self._room = self._file.with_name(f"{self._file.name}-room")
         self._sync = sync
         self._busy_seconds = busy_seconds
+        self._live_owner = live_owner
         self._known: dict[Path, Identity] = {}
         """The identities of the files in use, from when they were opened. Empty for a store that is only
         read, where nothing can be lost."""
@@ -237,21 +239,42 @@ class Database:
         connection.execute("PRAGMA journal_mode = WAL")
         pages = SYNCED_WAL_PAGES if self._sync == "full" else WAL_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
-        create_tables(connection, str(self.path))
+        create_tables(connection, str(self.path), self._live_owner)
+
+    def migrate(self, check: bool) -> Conversion:
+        """Converts the file to the current format; see HasFormats."""
+        try:
+            if not self.exists() or not self._is_known_store():
+                raise StoreError(f"there is no store at {self.path}")
+            if not self._is_writable():
+                raise StoreError(f"{self.path} cannot be written, so it cannot be converted")
+            with closing(self._connect("mode=rw")) as connection:
+                connection.execute("PRAGMA synchronous = full")
+                return convert(connection, self._file, str(self.path), self._live_owner, check)
+        except (OSError, sqlite3.Error) as error:
+            raise self.explain(error) from error
 
     # Identifying the file.
 
     def _is_store(self) -> bool:
         """False for an empty file; StoreError, and nothing changed, for one that is no store, or has another
         format."""
+        found = self._store_contents()
+        check_format(found.version, str(self.path))
+        return not found.is_empty
+
+    def _is_known_store(self) -> bool:
+        """The same, for a store of any format."""
+        return not self._store_contents().is_empty
+
+    def _store_contents(self) -> FileContents:
         found = self._contents()
         if not (found.is_store or found.is_empty):
             raise StoreError(
                 f"{self.path} is not a Roundel store: it is the database of another program, and was not "
                 "changed; use another --store"
             )
-        check_format(found.version, str(self.path))
-        return not found.is_empty
+        return found
 
     def _contents(self) -> FileContents:
         """What the file contains, read without leaving a trace: a connection would leave a log beside a
@@ -293,7 +316,8 @@ class Database:
         else:
             connection = self._open_immutable()
         try:
-            if not read_format(connection):
+            version = read_format(connection)
+            if not version or pending_steps(version):
                 connection = self._copy_with_tables(connection)
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
@@ -324,8 +348,8 @@ class Database:
         return self._connect_copy(copy, folder)
 
     def _copy_with_tables(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A copy to which the tables are added: the process that created the store was killed before it
-        could, and readers expect them."""
+        """A copy to which the tables are added, or what the current format has more: readers expect them. The
+        process that created the store was killed before it could, or was of an older version."""
         if not isinstance(connection, TemporaryCopy):
             folder = tempfile.TemporaryDirectory(prefix="roundel-")
             copy = self._connect_copy(Path(folder.name, self._file.name), folder)

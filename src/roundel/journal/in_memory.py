@@ -85,6 +85,8 @@ class _StoredRun(Struct):
     fence: int = 1
     owned: bool = True
     facts: int = 0
+    seq: int | None = None
+    """The number of the last event, if the last chunk says it."""
     chunks: list[ChunkRow] = field(default_factory=list)
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -239,6 +241,7 @@ class InMemoryStore:
         self._appended[self._position] = Appended(self._position, run.new.id, run.facts, chunk.count)
         run.chunks.append((run.facts, chunk.count, VERSION, chunk.body))
         run.facts += chunk.count
+        run.seq = chunk.seq
         self._signal.notify(self._position)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
@@ -374,6 +377,10 @@ class InMemoryStore:
                 raise UnreadableEntry(min(numbers), "it is missing")
             return entries_among(wanted, numbers)
 
+    async def last_event(self, run_id: str) -> int | None:
+        with self._lock:
+            return self._run(run_id).seq
+
     async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
         with self._lock:
             return _row(self._run(run_id), excerpt)
@@ -459,7 +466,7 @@ class InMemoryStore:
 
     def _clear(self, run: _StoredRun) -> None:
         """Deletes the facts of a run and its control requests."""
-        run.chunks = []
+        run.chunks, run.seq = [], None
         self._appended = {at: one for at, one in self._appended.items() if one.run_id != run.new.id}
         self._requests = {at: one for at, one in self._requests.items() if one.run != run.number}
 

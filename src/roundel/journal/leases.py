@@ -258,6 +258,15 @@ class Leases:
             return False
         return not has_ended(lease.process, self._process, self._processes)
 
+    def live_owner(self, db: sqlite3.Connection) -> str:
+        """Another owner of runs of this store, for a message; empty if there is none."""
+        query = f"SELECT DISTINCT {LEASE_COLUMNS.replace('owner,', 'owner_id,', 1)} FROM owners"
+        for row in db.execute(query):
+            lease = lease_of(row)
+            if lease is not None and lease.owner != self.owner and self.is_valid(lease):
+                return lease.process.describe(self._process)
+        return ""
+
     def was_abandoned(self, lease: OwnerLease | None) -> bool:
         """Whether the owner of a lease that is not valid has gone without ending it. If it is that of this
         object, the process was only suspended."""

@@ -87,8 +87,11 @@ DICTIONARY = (
 )
 """What nearly all entries contain, for zlib to refer to: most chunks contain one or two entries, which
 have little of their own to repeat. The most frequent texts are at the end, which zlib refers to with
-fewer bits. It is part of the format, old words included: another dictionary needs another letter than
-PACKED."""
+fewer bits.
+
+It is part of the format. `consulted` and `verdicts` are words of facts that no longer exist, but zlib writes
+positions in the dictionary: without them, no older chunk could be read. Another dictionary needs another
+letter than PACKED, and this one as well for ever, to save a few bytes in rare facts."""
 
 
 def pack(lines: Iterable[bytes]) -> bytes:
@@ -395,7 +398,7 @@ class RunJournal:
         assert run.status != "new", "the first fact of a run starts it"
         # Taken before the await: facts that are added meanwhile belong to the next chunk.
         lines, self._lines = self._lines, []
-        chunk = Chunk(len(lines), pack(lines))
+        chunk = Chunk(len(lines), pack(lines), run.seq)
         summary = None if run.status == "running" else run.result_summary()
         # Counted before it is written: if the caller is cancelled while it waits, the write completes
         # all the same, and the fact that the run was stopped follows it. If the chunk cannot be written,

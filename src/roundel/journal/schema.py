@@ -1,7 +1,10 @@
 """The tables of a store in SQLite, and the formats of files.
 
-There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
-on, a new format comes with a step that makes it from the one before.
+*Migrations.* A new format comes with a step in MIGRATIONS that makes it from the one before, in one
+transaction. A step that only adds something, and takes no time, is made when a file is opened for writing.
+All others wait for `roundel store migrate` (migration.py), which keeps a copy. A step never changes facts,
+and drops snapshots rather than convert them. No step is made while another process owns runs of the store: it
+is of the older version, and would continue to write what it knows.
 
 Tables and columns that were added since FORMAT was last raised are in ADDED_TABLES and ADDED_COLUMNS. A file
 that lacks one gets it when it is opened for writing, and keeps its format: a version of Roundel that does not
@@ -11,12 +14,18 @@ know it ignores it. A store that is only read may lack them, so code that reads 
 
 from __future__ import annotations
 
+import json
+import shlex
 import sqlite3
+import zlib
+from collections.abc import Callable
+
+from msgspec import Struct
 
 from roundel.journal.store import StoreError
 
-FORMAT = 7
-"""The format of the file, as its `user_version`. 1 to 6 were formats before the first release."""
+FORMAT = 8
+"""The format of the file, as its `user_version`. 1 to 7 were formats before the first release."""
 SCHEMA = """
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -54,12 +63,14 @@ CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
 -- `position` is the chunk's number in commit order over all runs (chunk_rows.py). `place` is the number of
 -- its run and, in the lower 32 bits, that of its first fact. With the position as the key, SQLite appends the
 -- rows of all runs of a commit to the same few pages. With the place as the key, each run would write a page.
+-- `seq` is the number of the last event after the chunk, or NULL where it is not known.
 CREATE TABLE chunks (
     position INTEGER PRIMARY KEY,
     place INTEGER NOT NULL UNIQUE,
     count INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    seq INTEGER
 );
 -- `place` is the number of the run and, in the lower 32 bits, that of its last event at that time.
 CREATE TABLE snapshots (place INTEGER PRIMARY KEY, facts INTEGER NOT NULL, body BLOB NOT NULL);
@@ -170,18 +181,122 @@ ADDED_COLUMNS: dict[str, tuple[str, ...]] = {
 """The columns that tables of the current format may lack, by table."""
 
 
-def check_format(version: int, location: str) -> None:
-    """StoreError unless a file with this `user_version` can be used: it is new, or has the current format."""
+class Migration(Struct, frozen=True):
+    """The step from one format to the next."""
+
+    does: str
+    """What it does, for people."""
+    apply: Callable[[sqlite3.Connection], None]
+    """Called in a transaction, which also sets the format."""
+    additive: bool = False
+    """It only adds something, and takes no time however large the file is."""
+
+
+def _add_groups_and_documents(connection: sqlite3.Connection) -> None:
+    """A run of format 6 has the group of its workflow's memory. Its snapshots go: programs of later formats
+    keep more in a state."""
+    for column in (
+        "group_id TEXT NOT NULL DEFAULT ''",
+        "started_by TEXT NOT NULL DEFAULT ''",
+        "progress BLOB",
+    ):
+        connection.execute(f"ALTER TABLE runs ADD COLUMN {column}")
+    for run, body in connection.execute("SELECT run, body FROM pins").fetchall():
+        group = _memory_group(body)
+        if group:
+            connection.execute("UPDATE runs SET group_id = ? WHERE no = ?", (group, run))
+    connection.execute("DELETE FROM snapshots")
+    connection.execute("DELETE FROM texts")
+    for statement in _TABLES_OF_FORMAT_7.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+_TABLES_OF_FORMAT_7 = """
+CREATE INDEX runs_group ON runs (group_id);
+CREATE TABLE documents (
+    collection TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    updated REAL NOT NULL,
+    author TEXT NOT NULL,
+    expires REAL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (collection, key)
+);
+CREATE INDEX documents_expiring ON documents (expires) WHERE expires IS NOT NULL;
+CREATE TABLE document_versions (
+    collection TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    updated REAL NOT NULL,
+    author TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (collection, key, version)
+);
+CREATE TABLE document_logs (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection TEXT NOT NULL,
+    time REAL NOT NULL,
+    author TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX document_logs_of ON document_logs (collection);
+"""
+
+
+def _memory_group(pinned: bytes) -> str:
+    """The group in what a run of format 6 was started with; empty if there is none, or it cannot be read: the
+    run cannot be read then either, but all others can."""
+    try:
+        workflow = json.loads(json.loads(zlib.decompress(pinned))["workflow"])["workflow"]["s"][1]
+        group = workflow["memory"]["s"][1]["group_id"]
+    except (LookupError, TypeError, ValueError, zlib.error):
+        return ""
+    return group if isinstance(group, str) else ""
+
+
+def _add_seq(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE chunks ADD COLUMN seq INTEGER")
+
+
+MIGRATIONS: dict[int, Migration] = {
+    6: Migration("adds groups of runs, and documents", _add_groups_and_documents),
+    7: Migration("adds the number of the last event to stored facts", _add_seq, additive=True),
+}
+"""The steps by the format from which they lead to the next. A step that was released stays as it is, so it
+contains its statements and uses none of SCHEMA, which changes."""
+
+
+def pending_steps(version: int) -> list[Migration]:
+    """The steps that a file of this format lacks."""
+    return [MIGRATIONS[step] for step in range(version, FORMAT)] if version else []
+
+
+def check_convertible(version: int, location: str) -> None:
+    """StoreError if a file with this `user_version` has a format that is not known."""
     if version > FORMAT:
         raise StoreError(
             f"{location} was written by a newer version of roundel (its format is {version}, this one knows "
             f"{FORMAT}); use that version, or another --store"
         )
-    if 0 < version < FORMAT:
+    if 0 < version < min(MIGRATIONS):
         raise StoreError(
             f"{location} was written by an older version of roundel (its format is {version}, this one needs "
             f"{FORMAT}) and cannot be converted; use another --store, or delete the file if you no longer "
             "need its runs. It was not changed"
+        )
+
+
+def check_format(version: int, location: str) -> None:
+    """StoreError unless a file with this `user_version` can be used as it is: it is new, has the current
+    format, or lacks only additive steps."""
+    check_convertible(version, location)
+    if not all(step.additive for step in pending_steps(version)):
+        raise StoreError(
+            f"{location} was written by an older version of roundel (its format is {version}, this one needs "
+            f"{FORMAT}); `roundel store migrate --store {shlex.quote(location)}` keeps a copy of it and "
+            "converts it. It was not changed"
         )
 
 
@@ -190,10 +305,45 @@ def read_format(connection: sqlite3.Connection) -> int:
     return version
 
 
-def create_tables(connection: sqlite3.Connection, location: str) -> None:
-    """Creates the tables of a new file, and those that an existing one lacks, all or none; nothing if all
-    are there. StoreError if the file has another format."""
+LiveOwner = Callable[[sqlite3.Connection], str]
+"""Which other process owns runs of a store, for a message; empty if none does."""
+
+
+def no_owner(_connection: sqlite3.Connection) -> str:
+    """For a copy of a store that nobody else has."""
+    return ""
+
+
+def check_unused(connection: sqlite3.Connection, location: str, live_owner: LiveOwner) -> None:
+    """StoreError if another process owns runs of a store that is to be converted."""
+    owner = live_owner(connection)
+    if owner:
+        raise StoreError(
+            f"{location} has to be converted, but is in use by {owner}; end it first. It was not changed"
+        )
+
+
+def make_steps(connection: sqlite3.Connection, location: str, live_owner: LiveOwner) -> None:
+    """Makes the steps that the file lacks, each in a transaction of its own: what was done stays, and another
+    process may make the next one."""
+    while (version := read_format(connection)) in MIGRATIONS:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if read_format(connection) == version:
+                check_unused(connection, location, live_owner)
+                MIGRATIONS[version].apply(connection)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+
+
+def create_tables(connection: sqlite3.Connection, location: str, live_owner: LiveOwner = no_owner) -> None:
+    """Creates the tables of a new file, and those that an existing one lacks, all or none, after the steps
+    from an older format; nothing if all are there. StoreError if the file has to be converted first."""
     check_format(read_format(connection), location)
+    make_steps(connection, location, live_owner)
     if (
         read_format(connection) == FORMAT
         and not _missing_tables(connection)
@@ -215,9 +365,13 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk, for example, has ended it already
-            connection.execute("ROLLBACK")
+        _roll_back(connection)
         raise
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:  # a full disk, for example, has ended it already
+        connection.execute("ROLLBACK")
 
 
 def has_table(connection: sqlite3.Connection, table: str) -> bool:

@@ -6,7 +6,7 @@ the loop into one transaction. Reading goes through the thread, too: it sees eve
 has written, and other processes never wait for a reader (write-ahead log).
 
     database.py, faults.py      the file, and what may be wrong with it
-    schema.py                   its tables
+    schema.py, migration.py     its tables, and how files of older formats are converted
     writer.py                   who writes, and what shares a transaction
     leases.py                   who owns a run
     chunk_rows.py               facts in rows
@@ -56,6 +56,7 @@ from roundel.journal.chunk_rows import (
     encode_fields,
     entries_among,
     explain_append_refusal,
+    last_event,
     lost_claim_error,
     newest_position,
     no_run_error,
@@ -78,13 +79,14 @@ from roundel.journal.store import (
     Chunk,
     Claim,
     ControlRequest,
+    Conversion,
     Pinned,
     Progress,
     RequestKind,
     Snapshot,
     StoreError,
 )
-from roundel.journal.waiting import POLL_SECONDS, AppendSignal
+from roundel.journal.waiting import POLL_SECONDS, AppendSignal, run_shielded
 from roundel.journal.writer import Timer, Writer
 from roundel.kernel.events import EVENTS, Event, RunStatus, decode_event, encode_event, is_over
 from roundel.kernel.facts import VERSION, Entry, Fact
@@ -179,11 +181,14 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         if sync not in get_args(Sync):
             raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
         self.path = Path(path)
-        self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
+        leases = Leases(clock, lease_seconds, processes or SystemProcesses())
+        self._database = Database(
+            self.path, sync=sync, busy_seconds=busy_seconds, live_owner=leases.live_owner
+        )
         self._signal = AppendSignal()
         # Appends of other processes are found by polling, but only while somebody waits for one.
         poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal.waiters))
-        super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
+        super().__init__(leases, clock)
         self._writer = Writer(
             self._database,
             waits_for_disk=sync == "full",
@@ -219,6 +224,10 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
     async def size(self) -> int:
         return self._database.size()
 
+    async def migrate(self, check: bool = False) -> Conversion:
+        """Without the writer, which opens no file of an older format. The file has to be closed."""
+        return await run_shielded(asyncio.to_thread(self._database.migrate, check))
+
     async def append(
         self,
         claim: Claim,
@@ -243,7 +252,8 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             and status == last.status
             and last.time <= now < last.time + UPDATE_EVERY
         ):
-            row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)  # the values of APPEND
+            # The values of APPEND.
+            row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence, chunk.seq)
             await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
             return
         # Remembered before it is written: a write that fails ends the run in its host, so nothing wrong
@@ -268,6 +278,9 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         return await self._writer.read(lambda db: appended(db, after, limit))
+
+    async def last_event(self, run_id: str) -> int | None:
+        return await self._writer.read(lambda db: last_event(db, run_id))
 
     async def wait_for_append(self, after: int) -> int:
         return await self._signal.wait(after, lambda: self._writer.read(newest_position))

@@ -172,6 +172,8 @@ class Chunk(Struct, frozen=True):
 
     count: int
     body: bytes
+    seq: int | None = None
+    """The number of the last event after these facts; None if it is not known."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -214,6 +216,27 @@ class HasWriteQueue(Protocol):
     @property
     def waiting_writes(self) -> int:
         """How many batches of writes of this process are not completed."""
+
+
+@runtime_checkable
+class HasFormats(Protocol):
+    """A store whose file may have an older format. Apart from `Store`, since it only serves an upgrade."""
+
+    async def migrate(self, check: bool = False) -> Conversion:
+        """Converts the store to the current format, after a copy of it was made. With `check`, only says what
+        would be done. StoreError if it cannot be converted, or another process owns runs of it."""
+
+
+class Conversion(Struct, frozen=True):
+    """What converting a store does, or would do."""
+
+    before: int
+    after: int
+    """The formats."""
+    steps: tuple[str, ...]
+    """What each step does, for people."""
+    copy: Path
+    """The copy in the old format; there is none if there are no steps."""
 
 
 @runtime_checkable
@@ -365,6 +388,10 @@ class Store(Protocol):
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
         """Single entries by their numbers, from 0. StoreError if one of them cannot be read or is missing.
         NoRun."""
+
+    async def last_event(self, run_id: str) -> int | None:
+        """The number of the run's last event (`Chunk.seq` of its last chunk); None if it is not known, as for
+        a run that was pruned. NoRun."""
 
     async def row(self, run_id: str, excerpt: bool = False) -> RunRow:
         """The row of a run. NoRun. `excerpt` is that of `rows`."""

@@ -725,7 +725,7 @@ async def create_fork(
     started_by: str | None = None,
 ) -> None:
     """Stores a fork of a run, with its history. Its id is that of the state."""
-    origin = Origin(run_id, at, await asyncio.to_thread(_chunks_of, entries))
+    origin = Origin(run_id, at, await asyncio.to_thread(_chunks_of, entries, state.seq))
     row = await store.row(run_id)
     started = entries[0].fact
     assert isinstance(started, Started)
@@ -749,9 +749,14 @@ CHUNK_FACTS = 64
 """Facts of a chunk in a new fork. A reader unpacks a chunk for each page of it that it reads."""
 
 
-def _chunks_of(entries: list[Entry]) -> tuple[Chunk, ...]:
-    parts = (entries[at : at + CHUNK_FACTS] for at in range(0, len(entries), CHUNK_FACTS))
-    return tuple(Chunk(len(part), pack(map(encode_entry, part))) for part in parts)
+def _chunks_of(entries: list[Entry], seq: int) -> tuple[Chunk, ...]:
+    """The chunks of a fork; `seq` is the number of the last event after all of them."""
+    parts = [entries[at : at + CHUNK_FACTS] for at in range(0, len(entries), CHUNK_FACTS)]
+    last = len(parts) - 1
+    return tuple(
+        Chunk(len(part), pack(map(encode_entry, part)), seq if at == last else None)
+        for at, part in enumerate(parts)
+    )
 
 
 async def replay(

@@ -220,9 +220,13 @@ class RunFeed(EventFeed):
         super().__init__(runs, window_bytes)
 
     async def _newest(self) -> int:
+        known = await self._runs.store.last_event(self._run_id)
+        if known is not None:
+            return known
         kept = await self._runs.store.kept(self._run_id)
         if kept is not None:  # a pruned run has events, and no state
             return max((event.seq for event in kept), default=0)
+        # Its last facts were stored by a version that did not store the number beside them.
         return (await self._runs.inspect(self._run_id)).state.seq
 
     async def _follow(self, after: int, window: EventWindow) -> None:
