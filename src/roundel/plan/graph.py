@@ -41,7 +41,8 @@ from roundel.workflow.processor import MessageProcessor, compile_processor
 
 SEMANTICS = 3
 """The version of the meaning of a workflow. A stored run keeps the version that it was started with, since
-its facts mean something only together with the rules of that version.
+its facts mean something only together with the rules of that version. A change of a rule raises it, and keeps
+the old rule for older runs: all versions from 0 on are read and continued (docs/decisions/0056).
 
     0   agents in loops see only what their queue holds; a debate hands on its last message, a vote its tally;
         an array loop reads a list only from a message that is nothing else; a surge of tokens is measured
