@@ -22,7 +22,7 @@ from roundel.nodes.loading import draft_text_plan
 from roundel.plan.graph import Plan
 from roundel.runs.runs import Runs
 from roundel.server.cursors import EventCursor, cursor_text, read_cursor
-from roundel.server.feed import MAX_TRANSIENT, WRITE_BYTES, EventHub, EventWindow
+from roundel.server.feed import MAX_TRANSIENT, WRITE_BYTES, EventHub, EventWindow, RunFeed
 from roundel.server.problems import Problem
 from roundel.server.sse import HEARTBEAT, RETRY, encode_sse, with_heartbeats
 from tests.server.api import serving
@@ -124,6 +124,38 @@ def test_every_client_sees_each_event_once(seed: int, window: int) -> None:
         assert all(client.seen == list(range(1, newest + 1)) for client in clients)
         assert all(client.names[-1] == "run_finished" for client in clients)
         assert all(not hub._feeds and not hub.clients for hub in hubs), "nobody is left"
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_stream_begins_without_a_replay_if_the_last_event_is_known(
+    known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(_store: InMemoryStore, _run_id: str) -> None:
+        return None
+
+    async def work() -> None:
+        runs = Runs(InMemoryStore())
+        run_id = await start(runs, 5)
+        await runs.wait(run_id)
+        newest = (await runs.inspect(run_id)).state.seq
+        replayed: list[str] = []
+        inspect = Runs.inspect
+
+        async def counted(self: Runs, name: str) -> Any:
+            replayed.append(name)
+            return await inspect(self, name)
+
+        monkeypatch.setattr(Runs, "inspect", counted)
+        if not known:
+            monkeypatch.setattr(InMemoryStore, "last_event", unknown)
+        feed = RunFeed(runs, run_id)
+        await feed.started
+        assert feed._window is not None
+        assert feed._window.start == newest
+        assert bool(replayed) is not known
+        await feed.close()
 
     asyncio.run(work())
 
