@@ -87,7 +87,7 @@ def test_json_prints_one_event_per_line_ending_with_run_finished(folder: Path) -
     done = roundel(folder, "run", "review.yaml", "--script", "script.yaml", "--input", "tea", "--json")
     found = events(done)
     assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
-    assert list(found[1]) == ["seq", "event", "timestamp", "run_id", "node_id", "address", "data"]
+    assert list(found[1]) == ["seq", "event", "timestamp", "run_id", "node_id", "address", "data", "path"]
     assert found[0]["event"] == "run_started"
     assert found[0]["data"] == {"workflow": "review", "input": "tea"}
     assert found[-1]["event"] == "run_finished"

@@ -137,7 +137,9 @@ def plain(value: Any) -> Any:
 
 
 def shown(event: Any) -> list[Any]:
-    return [event.seq, event.event, event.node_id, event.address, plain(event.data)]
+    # Older commits have a dictionary.
+    data = event.data if isinstance(event.data, dict) else event.fields()
+    return [event.seq, event.event, event.node_id, event.address, plain(data)]
 
 
 async def take_up(runs: Runs, name: str, run_id: str) -> str:

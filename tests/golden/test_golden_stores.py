@@ -18,15 +18,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from roundel.hosts.engine import Attachment
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.payloads import Custom, NodeCompleted, of_version_1
+from roundel.kernel.payloads import Custom, NodeCompleted
 from roundel.kernel.unlock import CHECKS
 from roundel.runs.runs import Runs
+from tests.golden.typed import with_types
 
 FOLDER = Path(__file__).parent
 EXPECTED = FOLDER / "5c60b12.json"
@@ -124,16 +124,7 @@ def test_a_run_reads_and_continues_as_it_did(name: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     shutil.copy(STORE, path)
     told = asyncio.run(tell(path, name, expected["id"]))
-    assert json.loads(json.dumps(told)) == with_types(expected)
-
-
-def with_types(expected: dict[str, Any]) -> dict[str, Any]:
-    """Expected events, whose data had no types, and the reports of nodes merged into it."""
-    for events in (expected["events"], expected.get("later", ())):
-        for event in events:
-            data = of_version_1(event[1], event[4])
-            event[1], event[4] = data.event, msgspec.to_builtins(data)
-    return expected
+    assert json.loads(json.dumps(told)) == with_types(expected, ("events", "later"))
 
 
 def test_the_reports_of_old_events_are_apart(tmp_path: Path) -> None:

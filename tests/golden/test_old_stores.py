@@ -26,6 +26,7 @@ from roundel.plan.graph import SEMANTICS
 from roundel.runs.runs import Runs
 from roundel.workflow.encoding import decode_workflow, encode_workflow
 from tests.golden.make_old_store import FOLDER, KEY, tell
+from tests.golden.typed import with_types
 
 FORMATS = {"d97c17d": 6, "b9546ca": 7, "191e8ac": 7}
 """The format of the store of each commit; that of 5c60b12 is the matter of test_golden_stores.py."""
@@ -77,7 +78,7 @@ def every_run() -> list[tuple[str, str]]:
 def test_a_run_reads_and_ends_as_it_did(commit: str, name: str, tmp_path: Path) -> None:
     expected = recorded(commit)[name]
     told = asyncio.run(tell(converted(commit, tmp_path), name, expected["id"]))
-    assert json.loads(json.dumps(told)) == expected
+    assert json.loads(json.dumps(told)) == with_types(expected, ("events",))
 
 
 @pytest.mark.parametrize("commit", FORMATS)
@@ -111,7 +112,8 @@ def test_a_store_of_format_6_needs_the_command(tmp_path: Path) -> None:
 def test_a_store_of_format_7_is_converted_when_it_is_opened(commit: str, tmp_path: Path) -> None:
     path = unpacked(commit, tmp_path)
     expected = recorded(commit)["locked"]
-    assert json.loads(json.dumps(asyncio.run(tell(path, "locked", expected["id"])))) == expected
+    told = asyncio.run(tell(path, "locked", expected["id"]))
+    assert json.loads(json.dumps(told)) == with_types(expected, ("events",))
 
 
 @pytest.mark.parametrize("commit", FORMATS)
@@ -132,7 +134,7 @@ def test_pinned_workflows_decode_and_are_encoded_by_tags(commit: str, tmp_path: 
     asyncio.run(story())
 
 
-def test_there_is_a_store_for_each_version_of_the_semantics(tmp_path: Path) -> None:
+def test_there_is_a_store_for_each_earlier_version_of_the_semantics(tmp_path: Path) -> None:
     async def versions(path: Path) -> set[int]:
         async with Runs(path) as runs:
             return {(await runs.store.pinned(row.id)).semantics for row in await runs.list()}
@@ -142,7 +144,7 @@ def test_there_is_a_store_for_each_version_of_the_semantics(tmp_path: Path) -> N
         folder = tmp_path / commit
         folder.mkdir()
         found |= asyncio.run(versions(converted(commit, folder)))
-    assert found == set(range(SEMANTICS + 1))
+    assert found == set(range(SEMANTICS))
 
 
 def test_a_run_of_newer_semantics_is_refused_and_names_what_to_do() -> None:

@@ -26,7 +26,6 @@ from roundel.kernel.snapshot import (
 from roundel.kernel.step import replay
 from roundel.nodes.loop_controllers import LoopController
 from roundel.plan.graph import Plan
-from roundel.workflow.stored import OLD_NAMES
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
@@ -113,20 +112,6 @@ def changed(**fields: Any) -> bytes:
     run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
     stored = SNAPSHOTS.decode_versioned(zlib.decompress(frozen(run.state)[0]))
     return zlib.compress(SNAPSHOTS.encode_versioned(replace(stored, **fields)))
-
-
-def test_a_snapshot_from_before_tags_is_read() -> None:
-    run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go").state
-    body, texts = frozen(run)
-    stored = SNAPSHOTS.decode_versioned(zlib.decompress(body))
-    names = {tag: name for name, tag in OLD_NAMES.items()}
-    shapes = {names.get(tag, tag): fields for tag, fields in stored.shapes.items()}
-    table = [["s", names[entry[1]], *entry[2:]] if entry[0] == "s" else entry for entry in stored.table]
-    old = replace(stored, shapes=shapes, table=table)
-    assert old != stored
-    index = PlanIndex(run.plan)
-    read = thaw(decode(zlib.compress(SNAPSHOTS.encode_versioned(old)), index), texts, index)
-    assert frozen(read) == (body, texts)
 
 
 def of_version(version: int) -> bytes:

@@ -323,7 +323,7 @@ def test_a_worker_imports_no_code_of_users(tmp_path: Path, monkeypatch: pytest.M
             assert not (tmp_path / "imported").exists()
             (pid,) = pids(opened)
             # Nothing of the server but the socket: its store, its listener and its log are not there.
-            assert descriptors(pid) == {"socket", "/dev/null"}
+            assert descriptors(pid) == {"socket", "/dev/null", f"/proc/{pid}/statm"}
             assert "shop" not in command_line(pid), "the policy is not on the command line"
 
     story(tell)

@@ -48,7 +48,7 @@ from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.address import parse
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
-from roundel.workflow.address import Path, PathStep
+from roundel.workflow.address import AddressError, Path, PathStep
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.limits import dollars
@@ -161,7 +161,7 @@ class GraphInstance:
         count = len(plan.nodes)
         self.plan = plan
         self.prefix = prefix
-        self.path = path
+        self.path: Path = path
         """What is around its nodes."""
         self.input: tuple[Message, ...] = ()
         """What its start nodes got."""
@@ -930,7 +930,10 @@ class Run:
         """The `path` and `part` of an event at an address."""
         if not address:
             return (), ""
-        place = parse(address, self.plan)
+        try:
+            place = parse(address, self.plan)
+        except AddressError:  # a loop that has not begun
+            return (), ""
         return place.path, place.part
 
     def pause_details(self) -> dict[str, str]:

@@ -7,8 +7,9 @@ not.
 *A security boundary.* A store may come from somebody else. Nothing is imported by a name from a store; a tag
 is only looked up, here or among those that installed node types declare (`NodeType.stored`).
 
-*Names before tags.* Stores of formats 6 and 7 have `module:Class` in place of tags. OLD_NAMES contains those
-that they may contain. It is frozen: no program writes such names any more.
+*Names before tags.* Workflows in stores of formats 6 and 7 have `module:Class` in place of tags. OLD_NAMES
+contains those that they may contain. It is frozen: no program writes such names any more. Snapshots of that
+time are not read.
 
 *Defaults are part of the format*, since fields that have their default are not stored. To change the default
 of a field, put the one so far into DEFAULTS_BEFORE. A field that is not stored then means that one for ever,
@@ -105,6 +106,7 @@ WORKFLOW_TAGS = {
 }
 """What a workflow contains, the configs of the built-in node types included."""
 STATE_TAGS = {
+    "state.path_step": "roundel.workflow.address:PathStep",
     "state.agent_memory": "roundel.kernel.state:AgentMemory",
     "state.last_output": "roundel.kernel.state:LastOutput",
     "state.edge_walk": "roundel.kernel.state:EdgeWalk",
@@ -125,6 +127,8 @@ STATE_TAGS = {
     "command.cancel": "roundel.kernel.commands:Cancel",
     "fact.usage": "roundel.kernel.facts:Usage",
     "fact.outcome": "roundel.kernel.facts:Outcome",
+    "fact.call_record": "roundel.kernel.facts:CallRecord",
+    "fact.attempt": "roundel.kernel.facts:Attempt",
     "fact.intercept_points": "roundel.kernel.facts:InterceptPoints",
     "fact.edge_result": "roundel.kernel.facts:EdgeResult",
     "fact.inherited_result": "roundel.kernel.facts:InheritedResult",
@@ -221,46 +225,6 @@ OLD_NAMES: Mapping[str, str] = {
     "roundel.nodes.python:Config": "python",
     "roundel.nodes.subgraph:Config": "subgraph",
     "roundel.nodes.vote:Config": "vote",
-    "roundel.kernel.state:AgentMemory": "state.agent_memory",
-    "roundel.kernel.state:LastOutput": "state.last_output",
-    "roundel.kernel.state:EdgeWalk": "state.edge_walk",
-    "roundel.kernel.state:HandledFailure": "state.handled_failure",
-    "roundel.kernel.state:Iteration": "state.iteration",
-    "roundel.kernel.state:Lock": "state.lock",
-    "roundel.kernel.state:RoundStep": "state.round_step",
-    "roundel.kernel.state:NodeCalls": "state.node_calls",
-    "roundel.kernel.state:CallTotals": "state.call_totals",
-    "roundel.kernel.state:CallForecast": "state.call_forecast",
-    "roundel.kernel.budget:LargestCall": "state.largest_call",
-    "roundel.kernel.tool_loop:ToolLoopCall": "state.tool_loop_call",
-    "roundel.kernel.commands:Call": "command.call",
-    "roundel.kernel.commands:CallContext": "command.call_context",
-    "roundel.kernel.commands:Ask": "command.ask",
-    "roundel.kernel.commands:EvaluateEdges": "command.evaluate_edges",
-    "roundel.kernel.commands:Intercept": "command.intercept",
-    "roundel.kernel.commands:Cancel": "command.cancel",
-    "roundel.kernel.facts:Usage": "fact.usage",
-    "roundel.kernel.facts:Outcome": "fact.outcome",
-    "roundel.kernel.facts:InterceptPoints": "fact.intercept_points",
-    "roundel.kernel.facts:EdgeResult": "fact.edge_result",
-    "roundel.kernel.facts:InheritedResult": "fact.inherited_result",
-    "roundel.kernel.facts:Finished": "fact.finished",
-    "roundel.kernel.facts:Failed": "fact.failed",
-    "roundel.kernel.facts:Answered": "fact.answered",
-    "roundel.kernel.facts:EdgesEvaluated": "fact.edges_evaluated",
-    "roundel.kernel.facts:Intercepted": "fact.intercepted",
-    "roundel.kernel.facts:CallRetried": "fact.call_retried",
-    "roundel.workflow.message:Message": "message",
-    "roundel.workflow.message:Block": "message.block",
-    "roundel.nodes.agent_conversation:ModelCall": "agent.model_call",
-    "roundel.nodes.agent_conversation:ToolUse": "agent.tool_use",
-    "roundel.nodes.agent_conversation:ContextCheck": "agent.context_check",
-    "roundel.nodes.services:Reply": "reply",
-    "roundel.nodes.services:Exchange": "exchange",
-    "roundel.nodes.services:ToolRequest": "tool.request",
-    "roundel.nodes.services:ToolResult": "tool.result",
-    "roundel.nodes.services:ScriptedResult": "tool.scripted_result",
-    "roundel.nodes.services:LoopExit": "tool.loop_exit",
     "roundel.workflow.file_access:FileAccess": "file_access",
 }
 """The names of formats 6 and 7, each with its tag."""
