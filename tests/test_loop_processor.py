@@ -10,6 +10,7 @@ import pytest
 
 import roundel
 from roundel import LoopProcessor, Message
+from roundel.kernel.payloads import NodeCompleted
 
 FIELDS = [
     "should_exit",
@@ -90,17 +91,15 @@ def test_processor_decides_like_the_loop_node(settings: dict[str, Any]) -> None:
     lines = [{"text": each["text"], "data": each} for each in ROUNDS]
     roundel.run(graph, script={"Writer": lines}, on_event=events.append)
     gate = [
-        event for event in events if event.node_id == "Gate" and event.fields().get("status") == "completed"
+        event.data for event in events if event.node_id == "Gate" and isinstance(event.data, NodeCompleted)
     ]
     processor = LoopProcessor(**settings)
     fields = [*FIELDS, "score_error"]
     fields.remove("timestamp")
     decided: dict[str, Any] = {}
-    for event, given in zip(gate, ROUNDS, strict=False):
-        decided = processor.process(given)
-        assert {name: decided.get(name) for name in fields} == {
-            name: event.fields().get(name) for name in fields
-        }
+    for completed, given in zip(gate, ROUNDS, strict=False):
+        decided, report = processor.process(given), completed.report or {}
+        assert {name: decided.get(name) for name in fields} == {name: report.get(name) for name in fields}
     assert decided["should_exit"]
 
 

@@ -139,7 +139,7 @@ def test_plain_lines_show_why_a_call_waits() -> None:
         "Work  waits 0.0 s, ConnectionError: the line is dead, attempt 1 of 2"
     )
     refused = msgspec.structs.replace(
-        wait, data={**wait.fields(), "seconds": 19.5, "status": 429, "attempt": 3, "of": 5}
+        wait, data=msgspec.structs.replace(wait.data, seconds=19.5, status=429, attempt=3, of=5)
     )
     assert format_event(refused, None) == "Work  waits 20 s, 429, attempt 3 of 5"
 
@@ -147,7 +147,9 @@ def test_plain_lines_show_why_a_call_waits() -> None:
 def test_display_shows_a_wait_until_it_is_over() -> None:
     plan, events = waiting_work()
     at = next(number for number, event in enumerate(events) if event.event == "call_waiting")
-    long = msgspec.structs.replace(events[at], data={**events[at].fields(), "seconds": 20.0, "status": 429})
+    long = msgspec.structs.replace(
+        events[at], data=msgspec.structs.replace(events[at].data, seconds=20.0, status=429)
+    )
     now = 100.0
     progress = Progress(plan, lambda: now)
     for event in (*events[:at], long):
@@ -171,7 +173,7 @@ def test_display_shows_a_wait_until_it_is_over() -> None:
 def test_a_call_that_failed_for_good_waits_no_more() -> None:
     plan, events = waiting_work()
     at = next(number for number, event in enumerate(events) if event.event == "call_waiting")
-    long = msgspec.structs.replace(events[at], data={**events[at].fields(), "seconds": 20.0})
+    long = msgspec.structs.replace(events[at], data=msgspec.structs.replace(events[at].data, seconds=20.0))
     progress = Progress(plan)
     for event in (*events[:at], long, *until(events, "Work", "failed")[at + 1 :]):
         progress.apply_event(event)

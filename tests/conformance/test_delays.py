@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import roundel
+from roundel.kernel.payloads import with_report
 from tests.conformance.test_vectors import VECTORS, missing
 
 
@@ -42,8 +43,9 @@ def test_vector_with_delays(path: Path, seed: int) -> None:
     events: list[dict[str, Any]] = []
 
     def note(event: roundel.Event) -> None:
+        data = with_report(event.data, event.fields())
         events.append(
-            {"event": event.event, "node_id": event.node_id, "address": event.address, "data": event.fields()}
+            {"event": event.event, "node_id": event.node_id, "address": event.address, "data": data}
         )
 
     script = delayed(vector.get("script", {}), seed)

@@ -21,12 +21,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from roundel.hosts.stored_run import read_events
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, decode_event
 
 ROOT = Path(__file__).parents[2]
 RANDOM_RUNS = 25
@@ -140,7 +139,7 @@ def compare(story: Story, other: Story, *, in_order: bool) -> None:
 def check_shown(story: Story, trace: list[Event]) -> None:
     """Nothing was seen that did not stay true, down to its time."""
     for line in story.lines("shown"):
-        event = msgspec.json.decode(line, type=Event)
+        event = decode_event(line)
         assert event == trace[event.seq - 1]
 
 

@@ -199,6 +199,7 @@ def test_a_fact_that_was_not_applied_is_discarded(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         journal = RunJournal(store, await store.create(new(), chunk(STARTED)))
         state = LocalRun(roundel.prepare(counted(1))).state
+        step(state, STARTED)
         journal.add(Finished("A", Outcome(), 1.0))
         journal.discard_last()
         journal.add(Waited(2.0))

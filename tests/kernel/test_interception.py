@@ -124,7 +124,7 @@ def test_an_output_has_no_effect_before_middleware_has_seen_it() -> None:
     assert call.address == "B"
     assert call.inputs[0].text == "done"
     assert [(event.event, event.address) for event in run.events[-3:-1]] == [
-        ("warning", "A"),
+        ("custom", "A"),
         ("node_state_change", "A"),
     ]
 

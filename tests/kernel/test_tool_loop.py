@@ -25,6 +25,7 @@ from roundel.kernel.facts import (
     Unlocked,
     Waited,
 )
+from roundel.kernel.payloads import ToolCallEnded
 from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.unlock import CHECKS
@@ -155,7 +156,7 @@ def test_call_addresses_are_unique_and_each_call_ends_once(seed: int, order: int
     calls = [event.address for event in run.events if _has_status(event, "tool_call", "running")]
     assert len({*nodes, *calls}) == len(nodes) + len(calls)
     for events_of_node in tool_events(run).values():
-        ends = [data["status"] for name, data in events_of_node if name == "tool_call" and "result" in data]
+        ends = [data for _, data in events_of_node if isinstance(data, ToolCallEnded)]
         assert len(ends) == 1 or (not ends and run.state.status != "completed")
 
 

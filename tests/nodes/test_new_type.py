@@ -63,11 +63,15 @@ WORKFLOW = "graph: {nodes: [{id: Loud, type: shout, config: {marks: 3}}], start:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with one more file."""
+    """A copy of the project with one more file, and its line in the table of what stores contain."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("src", "docs", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "src/roundel/nodes/shout.py").write_text(SHOUT)
+    tags = folder / "src/roundel/workflow/stored.py"
+    line = '    "passthrough": "roundel.nodes.passthrough:Config",\n'
+    assert line in tags.read_text()
+    tags.write_text(tags.read_text().replace(line, line + line.replace("passthrough", "shout")))
     (folder / "loud.yaml").write_text(WORKFLOW)
     return folder
 

@@ -255,8 +255,9 @@ class RunFollower(Follower):
 
     def check(self, number: str, body: str) -> None:
         before = read_cursor(self.last_id or "0").position
-        assert read_cursor(number).position == before + 1, f"{number} came after {self.last_id}"
-        assert body.startswith(f'{{"seq":{number},'), body[:100]
+        seq = read_cursor(number).position
+        assert seq == before + 1, f"{number} came after {self.last_id}"
+        assert body.startswith(f'{{"seq":{seq},'), body[:100]
 
     def is_last(self, name: str) -> bool:
         return name == "end"

@@ -22,6 +22,7 @@ from roundel.hosts.local import LocalEngine
 from roundel.runs.runs import Runs
 from roundel.server.app import create_app
 from roundel.server.context import ServerContext, ServerSettings
+from roundel.server.cursors import read_cursor
 from roundel.workflow.policy import Policy
 from tests.server.live import SseReader
 from tests.simulation.disk import Connection
@@ -180,7 +181,7 @@ class Reader:
             if name == "end":
                 self.is_done = True
             elif number:
-                self.ids.append(int(number))
+                self.ids.append(read_cursor(number).position)
 
 
 def _app(place: int, context: ServerContext) -> FastAPI:

@@ -31,6 +31,7 @@ from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
 from roundel.kernel.events import Event, is_over, stamp
 from roundel.kernel.facts import secrets_of
+from roundel.kernel.payloads import NodeCompleted, with_report
 from roundel.llm.script import ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
@@ -200,8 +201,10 @@ class _JsonDisplay(_Display):
 
     def on_event(self, event: Event) -> None:
         line: Any = event
+        if not event.seq or isinstance(event.data, NodeCompleted):
+            line = msgspec.to_builtins(event, enc_hook=repr)
+            line["data"] = with_report(event.data, line["data"])
         if not event.seq:  # a transient event has no number
-            line = msgspec.structs.asdict(event)
             del line["seq"]
         self.write(print_json, line)
 

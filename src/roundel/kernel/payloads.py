@@ -782,6 +782,13 @@ def decode_payload(name: str, body: bytes | Raw) -> EventData:
     return Custom(name, msgspec.json.decode(body)) if decode is None else decode(body)
 
 
+def with_report(data: EventData, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the data of an event for a program that reads lines: what a completed node reports stands
+    beside the others, too, unless one of those has its name."""
+    report = data.report if isinstance(data, NodeCompleted) else None
+    return {**report, **fields} if report else fields
+
+
 def told_by_node(kinds: Collection[str], name: str, data: dict[str, Any]) -> EventData:
     """What a node tells, by name and data. `kinds` are the events of its type (`NodeType.events`), all others
     are `Custom`."""

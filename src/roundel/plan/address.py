@@ -12,7 +12,7 @@ from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Scope
 from roundel.workflow.address import AddressError, CallPlace, Path, PathStep, Segment, segments
 
-MAX_KNOWN = 4096
+MAX_KNOWN = 256
 """Places of a plan that are remembered."""
 
 
