@@ -139,7 +139,7 @@ def compare(story: Story, other: Story, *, in_order: bool) -> None:
 def check_shown(story: Story, trace: list[Event]) -> None:
     """Nothing was seen that did not stay true, down to its time."""
     for line in story.lines("shown"):
-        event = decode_event(line)
+        event = decode_event(line.encode())
         assert event == trace[event.seq - 1]
 
 
