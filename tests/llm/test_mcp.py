@@ -286,8 +286,8 @@ def test_server_process_ignoring_termination_is_killed(
         assert await becomes_true(lambda: mark.exists() and mark.read_text().endswith("."))
         started = time.monotonic()
         await connection.close()
-        assert time.monotonic() - started < 2
-        assert not is_alive(int(mark.read_text()[:-1]))
+        assert time.monotonic() - started < 30, "it would sleep for 60 seconds"
+        assert await becomes_true(lambda: not is_alive(int(mark.read_text()[:-1])))
         with pytest.raises(NodeError, match="'rock' was closed before it was ready"):
             await asking
 

@@ -169,8 +169,9 @@ def test_nothing_is_streamed_without_text_or_to_an_agent_that_does_not_stream() 
 
 
 def test_streamed_reply_with_an_error_breaks_off() -> None:
-    story = run_conversation(agent(), {"A": {"text": "Tea is", "stream": True, "error": "connection lost"}})
-    assert [piece for piece, *_ in spoken(story)] == ["Tea ", "is"]
+    story = run_conversation(agent(), {"A": {"text": "Tea is.", "stream": True, "error": "connection lost"}})
+    # The end may be held back, as it could be the beginning of a secret. No secret begins with a dot.
+    assert [piece for piece, *_ in spoken(story)] == ["Tea ", "is."]
     assert story.result.error == "A: connection lost"
 
 

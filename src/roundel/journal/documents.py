@@ -101,14 +101,16 @@ class DocumentStore(Protocol):
         stays."""
 
     async def list(
-        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = ""
+        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = "", without: str = ""
     ) -> Documents:
         """The documents in the order of their keys (by code points), behind the key `after`, with keys that
-        begin with `prefix`."""
+        begin with `prefix`. `without` names a field that the bodies come without, since it may be long."""
 
-    async def versions(self, collection: str, key: str, *, before: int = 0, limit: int = 100) -> Documents:
+    async def versions(
+        self, collection: str, key: str, *, before: int = 0, limit: int = 100, without: str = ""
+    ) -> Documents:
         """The versions of a key that were kept, and the current one: the newest first, only those below
-        `before` if it is given."""
+        `before` if it is given. `without` as above."""
 
     async def forget(self, collection: str, key: str) -> bool:
         """Deletes a document with its history; whether there was any of it."""

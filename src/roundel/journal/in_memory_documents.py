@@ -77,7 +77,7 @@ class InMemoryDocumentStore:
             return current > 0
 
     async def list(
-        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = ""
+        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = "", without: str = ""
     ) -> Documents:
         check_names(collection, after, prefix)
         with self._lock:
@@ -87,9 +87,11 @@ class InMemoryDocumentStore:
                 if place[0] == collection and place[1] > after and place[1].startswith(prefix)
             )
             found = [document for place in places if (document := self._find(*place)) is not None]
-        return [_decoded(document) for document in found[: max(limit, 0)]]
+        return [_decoded(document, without) for document in found[: max(limit, 0)]]
 
-    async def versions(self, collection: str, key: str, *, before: int = 0, limit: int = 100) -> Documents:
+    async def versions(
+        self, collection: str, key: str, *, before: int = 0, limit: int = 100, without: str = ""
+    ) -> Documents:
         check_names(collection, key)
         with self._lock:
             found = dict(self._kept.get((collection, key), {}))
@@ -98,7 +100,7 @@ class InMemoryDocumentStore:
             found[current.version] = current
         numbers = sorted((number for number in found if not before or number < before), reverse=True)
         chosen = [found[number] for number in numbers[: max(limit, 0)]]
-        return [msgspec.structs.replace(_decoded(document), expires=None) for document in chosen]
+        return [msgspec.structs.replace(_decoded(document, without), expires=None) for document in chosen]
 
     async def forget(self, collection: str, key: str) -> bool:
         check_names(collection, key)
@@ -191,5 +193,8 @@ class InMemoryDocumentStore:
             return len(gone)
 
 
-def _decoded(document: Document) -> Document:
-    return msgspec.structs.replace(document, body=msgspec.json.decode(document.body))
+def _decoded(document: Document, without: str = "") -> Document:
+    body = msgspec.json.decode(document.body)
+    if without and isinstance(body, dict):
+        body.pop(without, None)
+    return msgspec.structs.replace(document, body=body)

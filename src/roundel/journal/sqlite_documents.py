@@ -89,26 +89,30 @@ class SqliteDocumentStore:
         return await self._writer.write_separately(job)
 
     async def list(
-        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = ""
+        self, collection: str, *, after: str = "", limit: int = 100, prefix: str = "", without: str = ""
     ) -> Documents:
         check_names(collection, after, prefix)
         end = end_of_prefix(prefix)
         below = "" if end is None else "AND key < ?"
         query = (
-            f"SELECT {DOCUMENT} FROM documents WHERE collection = ? AND key >= ? AND key > ? {below} "
+            f"SELECT {_without(without, DOCUMENT)} FROM documents "
+            f"WHERE collection = ? AND key >= ? AND key > ? {below} "
             "AND (expires IS NULL OR expires > ?) ORDER BY key LIMIT ?"
         )
         ends = () if end is None else (end,)
         return await self._documents(query, (collection, prefix, after, *ends, self._now(), _bounded(limit)))
 
-    async def versions(self, collection: str, key: str, *, before: int = 0, limit: int = 100) -> Documents:
+    async def versions(
+        self, collection: str, key: str, *, before: int = 0, limit: int = 100, without: str = ""
+    ) -> Documents:
+        columns = _without(without, VERSION)
         check_names(collection, key)
         # The current one is among those that were kept, unless it was put without `keep_history`. UNION
         # removes the row that is in both tables.
         query = (
-            f"SELECT {VERSION} FROM document_versions "
+            f"SELECT {columns} FROM document_versions "
             "WHERE collection = ?1 AND key = ?2 AND version < ?4 UNION "
-            f"SELECT {VERSION} FROM documents WHERE collection = ?1 AND key = ?2 AND version < ?4 "
+            f"SELECT {columns} FROM documents WHERE collection = ?1 AND key = ?2 AND version < ?4 "
             "AND (expires IS NULL OR expires > ?3) ORDER BY version DESC LIMIT ?5"
         )
         below = _bounded(before) if before else LARGEST
@@ -221,6 +225,11 @@ def _delete_for_good(db: sqlite3.Connection, query: str, values: Sequence[Any]) 
         return db.execute(query, values).rowcount
     finally:
         db.execute(f"PRAGMA secure_delete = {'FAST' if before == SECURE_DELETE_FAST else before}")
+
+
+def _without(field: str, columns: str) -> str:
+    """The columns, with bodies that lack a field. SQLite removes it, before it is an object of Python."""
+    return columns.replace("body", f"json_remove(CAST(body AS TEXT), '$.{field}')") if field else columns
 
 
 def _bounded(number: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from roundel.kernel.facts import Outcome
+from roundel.nodes.evaluation import evaluate
 from roundel.nodes.services import LoopExit, NodeError, ToolError, ToolSpec
 from roundel.nodes.structured_output import schema_error, validation_error
 from roundel.workflow.message import Message
@@ -229,7 +230,7 @@ class PythonTool:
         self._injected = tuple(name for name in (KEY, WORKSPACE, CONTEXT) if has_parameter(function, name))
 
     async def call(self, arguments: dict[str, Any], key: str) -> str | LoopExit:
-        first, named = self._bind(arguments)
+        first, named = await evaluate(partial(self._bind, arguments))
         injected = {name: self._inject(name, key) for name in self._injected}
         # As a partial: passed as keywords, a parameter called `function` would collide with that of
         # `call`.

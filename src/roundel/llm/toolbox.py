@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from roundel.llm.mcp import McpConnection, McpTool, require_mcp
 from roundel.llm.python_tool import PythonTool, ToolHost
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
+from roundel.nodes.evaluation import evaluate
 from roundel.nodes.jump import break_loop
 from roundel.nodes.services import LoopExit, NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
 from roundel.nodes.structured_output import parse_answer
@@ -114,7 +116,7 @@ class Tools:
                 # One message, also for a list; that of a function would be several.
                 return break_loop(None if result is None else as_message(result), reason)
             text = json_text(result)
-            data, problem = parse_answer(text, None, schema)
+            data, problem = await evaluate(partial(parse_answer, text, None, schema))
             if problem:
                 raise ToolError(f"'result' does not fit the JSON Schema of your answer: {problem}")
             return break_loop(Message(text, "assistant", data), reason)

@@ -9,6 +9,7 @@ replayed, and the effects (model, tools, memory, validation, compaction) are fac
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,6 +40,7 @@ from roundel.nodes.compaction import (
     tool_tokens,
     transcript,
 )
+from roundel.nodes.evaluation import evaluate
 from roundel.nodes.prices import Prices, cost_of_tokens
 from roundel.nodes.prompt import (
     Template,
@@ -115,9 +117,7 @@ class _AgentBehaviour:
 
     async def _answer_once(self, call: Call) -> Outcome:
         related = await self._recall_memories("gen", call)
-        messages = insert_memories(
-            build_messages(call, self._template, self._flatten), related.text, self._flatten
-        )
+        messages = insert_memories(await self._build_messages(call), related.text, self._flatten)
         config = self._config
         request = Request(
             self._node.id,
@@ -149,6 +149,11 @@ class _AgentBehaviour:
         answer = {**(reply.data or {}), "stop_reason": "length"} if reply.cut else reply.data
         return _outcome(reply, related, (Message(reply.text, "assistant", answer),))
 
+    async def _build_messages(self, call: Call) -> tuple[Message, ...]:
+        if self._template is None or not self._template.has_expressions:
+            return build_messages(call, self._template, self._flatten)
+        return await evaluate(partial(build_messages, call, self._template, self._flatten))
+
     async def _recall_memories(self, stage: MemoryStage, call: Call) -> RecalledMemories:
         if self._memory is None:
             return RecalledMemories()
@@ -167,7 +172,7 @@ class _AgentBehaviour:
         # The answer is validated here and not in the conversation: the result depends on a library, and
         # as part of the outcome it is a fact that a replay reads back.
         if schema is not None and not (reply.tool_calls and model_call.offer):
-            data, problem = parse_answer(reply.text, reply.data, schema)
+            data, problem = await evaluate(partial(parse_answer, reply.text, reply.data, schema))
             reply = msgspec.structs.replace(reply, data=data)
             state_update["problem"] = problem
         if reply.tool_calls and model_call.offer and self._tools is not None:
@@ -203,7 +208,7 @@ class _AgentBehaviour:
             after = (Message(config.thinking.config.reflection_prompt),)
             exchanges = ()
         else:
-            messages = build_messages(call, self._template, self._flatten)
+            messages = await self._build_messages(call)
         messages = insert_memories(messages, related, self._flatten and not model_call.reflects)
         after = tuple(self._expand_prompt(message) for message in after)
         return Request(

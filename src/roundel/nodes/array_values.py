@@ -12,15 +12,16 @@ from typing import Any
 
 import msgspec
 
+from roundel.nodes.structured_output import JsonScanner
 from roundel.plan.graph import SEMANTICS
+from roundel.workflow.evaluation_budget import note_work
 from roundel.workflow.message import Message, json_text
 
 _FENCE, _BLANKS = "```", " \t\r\n"
 _BRACKETS = re.compile(r'\[(?=\s*[]\["{\-0-9tfn])|\{(?=\s*["}])')
 """Brackets with which an array or an object may begin; not those of "[see below]"."""
 _MAX_MISTAKES = 1000
-"""How many of them may begin neither. An error of the decoder counts the lines before it, so that a text of
-nothing but mistakes would take a time that grows with the square of its length."""
+"""How many of them may begin neither."""
 _decoder = json.JSONDecoder()
 
 
@@ -35,16 +36,19 @@ def find_array(text: str) -> list[int] | None:
     Each character is decoded once: after a mistake the search continues behind it, and ends where the text
     is cut off or nested too deeply."""
     found: dict[int, list[int]] = {}
-    last, mistakes = len(text.rstrip(_BLANKS)), 0
+    note_work(len(text))
+    scanner, mistakes = JsonScanner(text, _decoder), 0
+    last = len(text.rstrip(_BLANKS))
     at = _BRACKETS.search(text)
     while at is not None and mistakes < _MAX_MISTAKES:
         start = at.start()
         try:
-            value, end = _decoder.raw_decode(text, start)
+            value, end = scanner.decode(start)
         except json.JSONDecodeError as error:
-            if error.pos >= last or error.msg.startswith("Unterminated"):
+            end = scanner.mistake_at(error)
+            if end >= last or error.msg.startswith("Unterminated"):
                 break
-            end, mistakes = max(error.pos, start + 1), mistakes + 1
+            end, mistakes = max(end, start + 1), mistakes + 1
         except (RecursionError, ValueError):  # nested too deeply, or a number with too many digits
             break
         else:

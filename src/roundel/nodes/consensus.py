@@ -23,12 +23,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.nodes.agreement import detect_stance, is_agreement, normalize_text
+from roundel.nodes.agreement import MAX_READ, detect_stance, end_of, is_agreement, normalize_text
 from roundel.nodes.score import Number, as_number
 from roundel.nodes.structured_output import json_objects
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
+from roundel.workflow.evaluation_budget import note_work
 from roundel.workflow.fields import child
 from roundel.workflow.message import Message
 
@@ -82,7 +83,12 @@ def read_ballot(text: str, vote_type: VoteType = "yes_no", data: Mapping[str, An
         choice = _CHOICE.fullmatch(normalize_text(str(value)))
         if choice is not None:
             return Ballot(_matched_choice(choice))
-    return Ballot(_choice_in_text(normalize_text(text)))
+    return Ballot(_choice_in_text(normalize_text(_ends_of(text))))
+
+
+def _ends_of(text: str) -> str:
+    """The text, or what is read of one that is too long: a vote stands at its beginning or at its end."""
+    return text if len(text) <= MAX_READ else f"{text[:MAX_READ]}\n{end_of(text)}"
 
 
 def _field_values(name: str, text: str, data: Mapping[str, Any] | None) -> Iterator[Any]:
@@ -108,7 +114,8 @@ def _choice_in_text(text: str) -> Choice:
 
 
 def _read_score_ballot(text: str, data: Mapping[str, Any] | None) -> Ballot:
-    numbers = (next(filter(None, found.groups())) for found in _SCORE_PATTERN.finditer(normalize_text(text)))
+    shown = normalize_text(_ends_of(text))
+    numbers = (next(filter(None, found.groups())) for found in _SCORE_PATTERN.finditer(shown))
     for value in (*_field_values("score", text, data), *_field_values("vote", text, data), *numbers):
         score = as_number(value)
         if score is not None and 1 <= score <= 10:
@@ -203,6 +210,7 @@ def has_consensus(config: Consensus, latest: Mapping[str, Message]) -> bool:
 
     The result depends on Unicode tables and patterns: inside of a kernel step, call it through
     `decide`."""
+    note_work(sum(min(len(message.text), MAX_READ) for message in latest.values()))
     if config.method == "vote":
         ballots = (read_ballot(message.text, data=message.data) for message in latest.values())
         return vote_consensus(ballots, config.quorum)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROMPT_VARIABLES = ("text", "messages", "data", "round", "task", "previous")
 MAX_TEMPLATE_EXPRESSIONS = 100
-"""Expressions in one prompt. They are evaluated one after the other on the event loop, within one budget."""
+"""Expressions in one prompt. They are evaluated one after the other, within one budget."""
 MAX_PROMPT = 10_000_000
 """Characters of a prompt with its values: `{{ text }}` can be written many times."""
 _VARIABLE = re.compile(r"(?<![\w.])[a-z]+\b")
@@ -47,6 +47,10 @@ class Template:
         self._expressions = [Expression(part.strip(), PROMPT_VARIABLES) for part in parts[1::2]]
         self.reads = frozenset(name for part in parts[1::2] for name in _VARIABLE.findall(part))
         """The names in its expressions, among which are all variables that it reads."""
+
+    @property
+    def has_expressions(self) -> bool:
+        return bool(self._expressions)
 
     def render(self, call: Call) -> str:
         if not self._expressions:

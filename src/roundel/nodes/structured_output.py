@@ -1,8 +1,10 @@
 """Read JSON out of the answers of models, and validate it against a JSON Schema.
 
-A schema is part of a workflow, and an answer may be anything, so validation is bounded. Patterns of a schema
-are matched like all others (workflow/pattern.py), not by Python's `re`, which cannot be interrupted; and
-references are counted, since a few that refer to each other twice describe more work than there is time.
+A schema is part of a workflow, and an answer may be anything, so validation is bounded. All keywords
+together have the budget of a step (workflow/evaluation_budget.py). Patterns of a schema are matched like all
+others (workflow/pattern.py), not by Python's `re`, which cannot be interrupted; unique items are compared by
+their hashes, not each with each; and references are counted, since a few that refer to each other twice
+describe more work than there is time.
 
 `jsonschema` is imported only when a schema is used, since importing it takes longer than loading a
 workflow.
@@ -15,32 +17,78 @@ import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import cache
+from itertools import islice
+from math import inf
 from typing import Any
 
-from roundel.workflow.evaluation_budget import evaluation_budget
+from roundel.workflow.evaluation_budget import (
+    STEP_SECONDS,
+    BudgetExceeded,
+    current_budget,
+    evaluation_budget,
+    note_work,
+)
 from roundel.workflow.pattern import PatternError, compile_pattern
 
-_decoder = json.JSONDecoder(strict=False)  # models write line breaks inside of strings
 _MAX_OBJECTS_TRIED = 1000
 """How many opening braces are tried. It bounds the time for text that consists of braces."""
+_MAX_DECODED = 20_000_000
+"""Characters that are decoded in vain before the search ends: after a mistake it begins anew inside of what
+was decoded."""
 MAX_REFERENCES = 10_000
 """How many references one validation follows."""
+MAX_ERRORS = 1000
+"""How many errors one validation looks for."""
+_MAX_REASON = 500
+"""Characters that are kept at either end of an error. The library writes the whole value into it."""
 _references_left: ContextVar[list[int]] = ContextVar("roundel_references")
 """A counter, since the validators of the library have no place for state of their own."""
+
+
+class JsonScanner:
+    """Decodes JSON values in a long text, one behind the other.
+
+    An error of the library counts the lines before it. In a text with many mistakes that takes a time that
+    grows with the square of its length, so the scanner cuts off what it has passed."""
+
+    _CUT = 1 << 16
+
+    def __init__(self, text: str, decoder: json.JSONDecoder) -> None:
+        self._text, self._decode = text, decoder.raw_decode
+        self._passed = 0
+
+    def decode(self, start: int) -> tuple[Any, int]:
+        """The value that begins at `start`, which never decreases, and where it ends. Raises what the decoder
+        raises; `mistake_at` then says where the mistake is."""
+        if start - self._passed > self._CUT:
+            self._text = self._text[start - self._passed :]
+            self._passed = start
+        value, end = self._decode(self._text, start - self._passed)
+        return value, end + self._passed
+
+    def mistake_at(self, error: json.JSONDecodeError) -> int:
+        return error.pos + self._passed
+
+
+_decoder = json.JSONDecoder(strict=False)  # models write line breaks inside of strings
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text, in order: the whole text, in a fenced block, or among words. Objects
     inside of others are not found, nor those inside of an object that is cut off at the end of the text:
     a part of an incomplete answer must not count as the answer."""
+    note_work(len(text))
+    scanner, decoded = JsonScanner(text, _decoder), 0
     start, end = text.find("{"), len(text.rstrip())
     for _ in range(_MAX_OBJECTS_TRIED):
         if start < 0:
             return
         try:
-            found, after = _decoder.raw_decode(text, start)
+            found, after = scanner.decode(start)
         except json.JSONDecodeError as error:
-            if error.pos >= end or error.msg.startswith("Unterminated"):
+            at = scanner.mistake_at(error)
+            decoded += at - start
+            if at >= end or error.msg.startswith("Unterminated") or decoded > _MAX_DECODED:
                 return
             after = start + 1
         except (RecursionError, ValueError):  # nested too deeply, or a number with too many digits
@@ -50,7 +98,9 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
         start = text.find("{", after)
 
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_FENCE_BEGINS = re.compile(r"```(?:json)?[^\S\n]*\n")
+"""Up to the end of the line only: a pattern that could divide blank lines in several ways would take a time
+that grows with the square of their number."""
 
 
 def schema_error(schema: dict[str, Any]) -> str:
@@ -125,8 +175,9 @@ def validation_error(value: Any, schema: dict[str, Any]) -> str:
     validator = make(schema, registry=EMPTY_REGISTRY)
     _references_left.set([MAX_REFERENCES])
     try:
-        with evaluation_budget():
-            found = list(validator.iter_errors(value))
+        with evaluation_budget() as budget:
+            budget.begin(inf)
+            found = list(islice(validator.iter_errors(value), MAX_ERRORS))
     except (PatternError, SchemaCostError) as error:
         return f"it cannot be compared with the schema: {error}"
     except RecursionError:
@@ -145,18 +196,35 @@ def _bounded(make: Any) -> Any:
     """A validator class whose patterns have a time limit, and whose references are counted."""
     import jsonschema
 
-    counted = {
-        keyword: _count_references(make.VALIDATORS[keyword])
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
-        if keyword in make.VALIDATORS
-    }
-    patterns = {
+    keywords = {
+        **make.VALIDATORS,
         "pattern": _validate_pattern,
         "patternProperties": _validate_pattern_properties,
         "additionalProperties": _validate_additional_properties,
+        "uniqueItems": _validate_unique_items,
     }
+    for keyword in make.VALIDATORS.keys() & {"$ref", "$dynamicRef", "$recursiveRef"}:
+        keywords[keyword] = _count_references(make.VALIDATORS[keyword])
     extend: Any = jsonschema.validators.extend  # has no annotations
-    return extend(make, {**patterns, **counted})
+    return extend(make, {keyword: _bound(validate) for keyword, validate in keywords.items()})
+
+
+def _bound(validate: Any) -> Any:
+    """A keyword that counts for the budget, and whose errors are short."""
+
+    def bounded(validator: Any, expected: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        budget = current_budget.get()
+        assert budget is not None
+        try:
+            budget.spend()
+        except BudgetExceeded:
+            raise SchemaCostError(f"that takes more than {STEP_SECONDS:g} seconds") from None
+        for error in validate(validator, expected, instance, schema) or ():
+            if len(error.message) > 2 * _MAX_REASON:
+                error.message = f"{error.message[:_MAX_REASON]} … {error.message[-_MAX_REASON:]}"
+            yield error
+
+    return bounded
 
 
 def _count_references(validate: Any) -> Any:
@@ -168,6 +236,24 @@ def _count_references(validate: Any) -> Any:
         yield from validate(validator, reference, instance, schema)
 
     return count
+
+
+def _validate_unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[Any]:
+    import jsonschema
+
+    if not wanted or not validator.is_type(instance, "array"):
+        return
+    if len({_identity(item) for item in instance}) < len(instance):
+        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _identity(value: Any) -> Any:
+    """Equal for values that JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return frozenset((key, _identity(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(map(_identity, value))
+    return (value,) if isinstance(value, bool) else value
 
 
 def _validate_pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
@@ -215,5 +301,7 @@ def _format_path(parts: Any) -> str:
 
 def parse_json(text: str) -> Any:
     """Parses a text as JSON, or its first fenced block if it has one."""
-    found = _FENCED.search(text)
-    return json.loads(found[1] if found else text)
+    note_work(len(text))
+    begin = _FENCE_BEGINS.search(text)
+    end = text.find("```", begin.end()) if begin is not None else -1
+    return json.loads(text[begin.end() : end] if begin is not None and end >= 0 else text)

@@ -64,7 +64,8 @@ class WorkflowText(RequestBody):
 class SavedWorkflow(Struct, frozen=True, omit_defaults=True):
     """The body of a document in the library."""
 
-    text: str
+    text: str = ""
+    """Lists leave it out."""
     description: str = ""
     errors: int = 0
     """How many errors it had when it was saved, under the policy of that day."""
@@ -105,17 +106,21 @@ async def find_versions(
     *,
     before: int = 0,
     limit: int = 100,
+    without: str = "",
 ) -> list[Document]:
     """The versions of a saved workflow, the newest first; also of one that was deleted, so that it can be
-    restored. A workflow that exists comes before one that was deleted, whichever group is searched first."""
+    restored. A workflow that exists comes before one that was deleted, whichever group is searched first.
+    `without` names a field that is not needed."""
     keys = [key async for key in _possible_keys(context, who, name, group)]
     for key in keys:
         if await context.documents.get(WORKFLOWS, key) is not None:
             keys = [key]
             break
     for key in keys:
-        if await context.documents.versions(WORKFLOWS, key, limit=1):
-            return await context.documents.versions(WORKFLOWS, key, before=before, limit=limit)
+        if await context.documents.versions(WORKFLOWS, key, limit=1, without="text"):
+            return await context.documents.versions(
+                WORKFLOWS, key, before=before, limit=limit, without=without
+            )
     raise not_found(f"there is no workflow '{name}'")
 
 
@@ -154,7 +159,9 @@ async def list_workflows(
 async def _all_documents(
     context: ServerContext, prefix: str = "", after: str = ""
 ) -> AsyncIterator[Document]:
-    while found := await context.documents.list(WORKFLOWS, after=after, limit=BATCH, prefix=prefix):
+    while found := await context.documents.list(
+        WORKFLOWS, after=after, limit=BATCH, prefix=prefix, without="text"
+    ):
         for document in found:
             yield document
         after = found[-1].key

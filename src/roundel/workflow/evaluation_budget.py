@@ -67,6 +67,11 @@ class EvaluationBudget:
         self._left -= used
         self._patience -= used
 
+    def spend(self) -> None:
+        """Notes the time since `begin`, and begins anew: for work in many small parts."""
+        self.end()
+        self.begin(inf)
+
     def need_patience(self) -> None:
         """Before work that takes long, and that nothing can interrupt."""
         if self._patience < inf:
@@ -94,10 +99,15 @@ def note_work(characters: int) -> None:
 
 
 @contextmanager
-def evaluation_budget() -> Iterator[None]:
-    """Gives everything that is evaluated inside one budget together."""
-    token = current_budget.set(EvaluationBudget())
+def evaluation_budget(patience: float = inf) -> Iterator[EvaluationBudget]:
+    """Gives everything that is evaluated inside one budget together: the one around it, if there is one."""
+    budget = current_budget.get()
+    if budget is not None:
+        yield budget
+        return
+    budget = EvaluationBudget(patience)
+    token = current_budget.set(budget)
     try:
-        yield
+        yield budget
     finally:
         current_budget.reset(token)

@@ -274,7 +274,7 @@ async def get_versions(
 ) -> VersionList:
     """The versions of a workflow, the newest first; also of one that was deleted."""
     found = await find_versions(
-        context_of(request), who, name, group, before=int(cursor or 0), limit=limit + 1
+        context_of(request), who, name, group, before=int(cursor or 0), limit=limit + 1, without="text"
     )
     page = found[:limit]
     return VersionList(
@@ -412,7 +412,7 @@ async def delete_versions(
     """Delete old versions for good, such as those with a key that was saved by mistake. The newest one stays:
     save another one first."""
     context = context_of(request)
-    (newest,) = await find_versions(context, who, name, group, limit=1)
+    (newest,) = await find_versions(context, who, name, group, limit=1, without="text")
     below = min(before or newest.version, newest.version)
     return PurgedVersions(deleted=await _purge(context, who, newest.key, 1, below))
 
@@ -423,7 +423,7 @@ async def delete_version(
 ) -> None:
     """Delete one version for good. 409 if it is the newest one: save another one first."""
     context = context_of(request)
-    (newest,) = await find_versions(context, who, name, group, limit=1)
+    (newest,) = await find_versions(context, who, name, group, limit=1, without="text")
     if version == newest.version:
         raise Problem(409, "conflict", "this is the newest version, which stays; save another one first")
     if not await _purge(context, who, newest.key, version, version + 1):
