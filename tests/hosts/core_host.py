@@ -27,9 +27,10 @@ class Entries:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    async def append(self, _claim: Claim, first: int, chunk: Chunk, *_more: object) -> None:
+    async def append(self, _claim: Claim, first: int, chunk: Chunk, *_more: object) -> int:
         assert first == len(self.entries)
         self.entries += unpack(chunk.body)
+        return len(self.entries)
 
     async def save_snapshot(self, *_more: object) -> None: ...
 

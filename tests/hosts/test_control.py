@@ -153,11 +153,11 @@ class Slow(SqliteStore):
         self.held_up = asyncio.Event()
         """Something is to be appended, and may not."""
 
-    async def append(self, claim: Claim, first: int, chunk: Chunk, *rest: Any) -> None:
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *rest: Any) -> int:
         if not self.may_append.is_set():
             self.held_up.set()
         await self.may_append.wait()
-        await super().append(claim, first, chunk, *rest)
+        return await super().append(claim, first, chunk, *rest)
 
 
 def test_answer_is_acknowledged_only_after_its_commit(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roundel.journal import sqlite as sqlite_store
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.spending import Amounts, Drawn, RunsAtOnce, SharedBudget, Spent, TooManyRuns
 from roundel.journal.sqlite import SqliteStore
@@ -84,10 +85,8 @@ async def facts(store: Store, run_id: str = "run", after: int = 0) -> list[Fact]
     return [entry.fact for entry in await store.entries(run_id, after)]
 
 
-async def append(
-    store: Store, claim: Claim, first: int, *times: float, status: RunStatus = "running"
-) -> None:
-    await store.append(claim, first, chunk(*waits(*times)), status, None)
+async def append(store: Store, claim: Claim, first: int, *times: float, status: RunStatus = "running") -> int:
+    return await store.append(claim, first, chunk(*waits(*times)), status, None)
 
 
 def test_the_last_event_is_that_of_the_last_chunk(stores: Stores) -> None:
@@ -365,6 +364,37 @@ def test_repeating_an_append_changes_nothing(stores: Stores) -> None:
     stores(story)
 
 
+def test_an_append_returns_its_position(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        claims = [await store.create(new(name), chunk(STARTED)) for name in "ab"]
+        claims.append(await other.create(new("c"), chunk(STARTED), chunk(*waits(1.0))))
+        given = [(claim.position, claim.run_id) for claim in claims]
+        for first in (2, 4):
+            for writer, claim in ((store, claims[0]), (store, claims[1]), (other, claims[2])):
+                count = first - 1 if claim is not claims[2] else first
+                given.append((await append(writer, claim, count, 1, 2), claim.run_id))
+        # Together with others, at once or with the row of the run.
+        statuses: list[RunStatus] = ["running", "running", "waiting"]
+        many = [
+            append(writer, claim, 5 + (claim is claims[2]), 3, status=status)
+            for writer, claim, status in zip((store, store, other), claims, statuses, strict=True)
+        ]
+        given += zip(await asyncio.gather(*many), "abc", strict=True)
+        newest = {run_id: position for position, run_id in given}
+        assert sorted(given) == [
+            (one.position, one.run_id)
+            for one in await store.appended()
+            if (one.run_id, one.first) != ("c", 0)
+        ]
+        assert [await other.wait_for_append(0, run_id) for run_id in "abc"] == list(map(newest.get, "abc"))
+        assert await append(store, claims[0], 5, 3) == 0, "it is there already"
+        assert await store.append(claims[0], 6, chunk(), "waiting", None) == 0, "there are no facts"
+        assert (await other.claim("a", force=True)).position == 0
+
+    stores(story)
+
+
 def test_cancelled_append_is_atomic(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
@@ -599,6 +629,75 @@ def test_a_waiter_is_woken_by_an_append_to_any_run(stores: Stores) -> None:
                 assert (appended.run_id, appended.first) == (claim.run_id, first)
                 assert found == [appended.position] * 2
                 position = appended.position
+
+    stores(story)
+
+
+def test_an_append_wakes_only_those_who_wait_for_its_run(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claims = {name: await store.create(new(name), chunk(STARTED)) for name in "ab"}
+        seen = {name: await reader.wait_for_append(0, name) for name in "ab"}
+        waiting = {
+            (number, name): asyncio.create_task(one.wait_for_append(seen[name], name))
+            for number, one in enumerate((store, reader))
+            for name in "ab"
+        }
+        await asyncio.wait(waiting.values(), timeout=0.01)
+        for first in (1, 2, 3):
+            position = await append(store, claims["a"], first, first)
+            assert [await waiting[number, "a"] for number in (0, 1)] == [position] * 2
+            # The poll that has found it for the reader has seen the other run, too.
+            assert not any(waiting[number, "b"].done() for number in (0, 1))
+            for number, one in enumerate((store, reader)):
+                waiting[number, "a"] = asyncio.create_task(one.wait_for_append(position, "a"))
+            await asyncio.wait([waiting[0, "a"], waiting[1, "a"]], timeout=0.01)
+        position = await append(store, claims["b"], 1, 1)
+        assert [await waiting[number, "b"] for number in (0, 1)] == [position] * 2
+        assert not any(waiting[number, "a"].done() for number in (0, 1))
+        for task in waiting.values():
+            task.cancel()
+        await asyncio.gather(*waiting.values(), return_exceptions=True)
+
+    stores(story)
+
+
+@pytest.mark.parametrize("end", ["delete", "prune"])
+def test_waiting_for_a_run_ends_when_it_has_no_facts_any_more(stores: Stores, end: str) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        with pytest.raises(NoRun):
+            await store.wait_for_append(0, "run")
+        claim = await store.create(new(), chunk(STARTED))
+        await store.create(new("other"), chunk(STARTED))
+        waiting = [asyncio.create_task(one.wait_for_append(claim.position, "run")) for one in (store, reader)]
+        await asyncio.wait(waiting, timeout=0.01)
+        assert not any(one.done() for one in waiting)
+        await store.release(claim)
+        await (store.delete("run") if end == "delete" else store.prune("run", [], "last"))
+        await asyncio.gather(*waiting)
+
+    stores(story)
+
+
+def test_a_waiter_finds_its_run_among_very_many_appends(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "MANY_APPENDS", 0)
+
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claims = [await store.create(new(name), chunk(STARTED)) for name in "ab"]
+        waiting = [
+            asyncio.create_task(reader.wait_for_append(claims[-1].position, name)) for name in ("a", "")
+        ]
+        await asyncio.wait(waiting, timeout=0.01)
+        for first in range(1, 4):
+            await append(store, claims[1], first, 1)
+        assert await waiting[1] > claims[1].position
+        assert not waiting[0].done()
+        position = await append(store, claims[0], 1, 1)
+        assert await waiting[0] == position
 
     stores(story)
 

@@ -101,11 +101,11 @@ class Failing(SqliteStore):
 
     left = 0
 
-    async def append(self, claim: Claim, first: int, chunk: Chunk, *reported: Any) -> None:
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *reported: Any) -> int:
         self.left -= 1
         if not self.left:
             raise Ended
-        await super().append(claim, first, chunk, *reported)
+        return await super().append(claim, first, chunk, *reported)
 
 
 async def resume_from_entries(

@@ -226,12 +226,12 @@ def test_failed_commit_is_reported_again_after_a_cancelled_wait(tmp_path: Path) 
     class Full(SqliteStore):
         began: asyncio.Event
 
-        async def append(self, *reported: Any) -> None:
+        async def append(self, *reported: Any) -> int:
             if reported[3] == "completed":
                 self.began.set()
                 await asyncio.sleep(0)
                 raise StoreError("the disk is full")
-            await super().append(*reported)
+            return await super().append(*reported)
 
     async def story() -> None:
         store = Full(tmp_path / "runs.db", sync="off")

@@ -317,11 +317,11 @@ class Failing(SqliteStore):
 
     left = 10_000
 
-    async def append(self, claim: Claim, first: int, chunk: Chunk, *reported: Any) -> None:
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *reported: Any) -> int:
         self.left -= 1
         if self.left <= 0:
             raise Died
-        await super().append(claim, first, chunk, *reported)
+        return await super().append(claim, first, chunk, *reported)
 
 
 @pytest.mark.parametrize("chunks", range(1, 9))

@@ -93,9 +93,14 @@ def test_text_appears_while_it_is_written(site: Site, page: Page) -> None:
     page.goto(f"/runs/{run}")
     main = page.locator(".run-main")
     # From where the page has come in: what was written before is transient. "Outline" is a word of the page.
-    one_line = re.compile(r"\bline (\d+) line")
-    expect(main).to_contain_text(one_line)
-    newest = int(one_line.findall(main.inner_text())[-1])
+    # Found and read in one look: what an expectation has found may be drawn anew before a second one.
+    found = page.wait_for_function(
+        r"""() => {
+            const text = document.querySelector(".run-main")?.textContent ?? "";
+            return [...text.matchAll(/\bline (\d+) line/g)].at(-1)?.[1];
+        }"""
+    )
+    newest = int(found.json_value())
     expect(main).to_contain_text(re.compile(rf"\bline {newest + 2}\b"))
     expect(main).not_to_contain_text("It ends.")
     assert site.status(run) == "running", "the reply is still being written"

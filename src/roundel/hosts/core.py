@@ -83,6 +83,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from roundel.hosts.clock import TOLERANCE, RunClock
+from roundel.hosts.live_events import Committed, LiveFeeds
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event, stamp
@@ -91,6 +92,7 @@ from roundel.kernel.facts import (
     CallRefused,
     ClockMoved,
     EdgesEvaluated,
+    Entry,
     Expired,
     Fact,
     Failed,
@@ -111,8 +113,6 @@ from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
-TransientObserver = Callable[[int, Event], object]
-"""Gets a transient event, and the number of the last event that was published before it."""
 
 CALL_RESULTS = (Finished, CallRefused, Answered, Expired, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot apply one, the call has failed."""
@@ -126,7 +126,8 @@ class RunLog:
         self.state = state
         self.journal: RunJournal | None = None
         self.observers: tuple[Observer, ...] = ()
-        self.on_transient: TransientObserver | None = None
+        self.live: LiveFeeds | None = None
+        """Where those who follow the run in this process get what is published."""
         self.published = 0
         """The number of the last event that observers have seen, or could have read in the store."""
         self.has_uncommitted = False
@@ -138,6 +139,8 @@ class RunLog:
         self._secrets = secrets
         self._unpublished: list[Event] = []
         """Events of facts that are not committed yet."""
+        self._written = 0
+        """How many of them belong to an append that may be committed, and whose caller was cancelled."""
 
     @property
     def is_full(self) -> bool:
@@ -193,15 +196,34 @@ class RunLog:
         self.has_uncommitted = True
         return commands
 
+    def begin(self, entry: Entry) -> list[Command]:
+        """Applies the first entry of a new run, which was committed when the run was created."""
+        assert self.journal is not None
+        commands = self.apply(*entry)
+        self._written = len(self._unpublished)
+        self._publish(self.journal.claim.position)
+        if self.live is not None:
+            self.live.end_write(self.state.run_id)
+        return commands
+
     async def commit(self, alone: bool) -> None:
         """Writes the journal, then publishes. `alone`: the run has no call in flight, so that blocking the
         event loop for the length of a disk write delays no work of this run."""
-        assert self.journal is not None
-        await self.journal.commit(self.state, quiet=alone)
-        self.has_uncommitted = False
-        # If the process dies here, observers miss these events, but every reader of the store finds
-        # them. The other order could show events that never happened.
-        self._publish()
+        journal, live, run_id = self.journal, self.live, self.state.run_id
+        assert journal is not None
+        before, self._written = self._written, len(self._unpublished)
+        if live is not None:
+            live.begin_write(run_id)
+        try:
+            position = await journal.write(self.state, quiet=alone)
+            self.has_uncommitted = False
+            # If the process dies here, observers miss these events, but every reader of the store finds
+            # them. The other order could show events that never happened.
+            self._publish(position, before)
+        finally:
+            if live is not None:
+                live.end_write(run_id)
+        await journal.take_snapshot(self.state)
 
     async def rebuild(self) -> None:
         """Replaces a damaged state by a replay of the journal, uncommitted facts included, without the
@@ -212,12 +234,21 @@ class RunLog:
 
     def abandon(self, error: str) -> None:
         """Ends a damaged run that has no journal as failed."""
-        self._unpublished = abandon(self.state, error)
+        events = abandon(self.state, error)
         self.damage = None
-        self._publish()
+        self._show(events)
 
-    def _publish(self) -> None:
-        events, self._unpublished = self._unpublished, []
+    def _publish(self, position: int, before: int = 0) -> None:
+        """Publishes what is committed. The first `before` events belong to an earlier append than the one at
+        this position."""
+        events, self._unpublished = self._unpublished[: self._written], self._unpublished[self._written :]
+        self._written = 0
+        if self.live is not None:
+            run_id, is_over = self.state.run_id, self.state.over
+            if before:
+                self.live.commit(Committed(run_id, 0, events[:before], is_over))
+            if position or len(events) > before:
+                self.live.commit(Committed(run_id, position, events[before:], is_over))
         self._show(events)
 
     def _show(self, events: list[Event]) -> None:
@@ -239,8 +270,8 @@ class RunLog:
         shown = Event(0, data.event, stamp(now), run_id, node, address, data, path, part)
         for observe in self.observers:
             observe(shown)
-        if self.on_transient is not None:
-            self.on_transient(self.published, shown)
+        if self.live is not None:
+            self.live.publish(run_id, self.published, shown)
 
 
 def _replace_unencodable(fact: Fact, error: ValueError) -> Failed:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.hosts.control import AskHandler, RunRequest
-from roundel.hosts.live_events import LiveEvents
+from roundel.hosts.live_events import CommitCache, LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event, RunStatus
@@ -204,7 +204,10 @@ class Engine(Protocol):
         stored for those who ask for it."""
 
     def subscribe(self, run_id: str) -> AbstractContextManager[LiveEvents]:
-        """The transient events of a run, while this engine executes it."""
+        """The transient events of a run, and those that are committed, while this engine executes it."""
+
+    def commits(self) -> AbstractContextManager[CommitCache]:
+        """What this engine commits, of all runs, while the context lasts."""
 
     def recall(self, run_id: str) -> RememberedRun:
         """What this engine remembers of a run; empty if it has not executed it."""

@@ -8,7 +8,7 @@
     executor.py    executes effects: nodes, people, functions on edges, middleware
     stored_run.py  creates runs in a store, opens them again, reads their events
     remembered_runs.py  what a run needs and the store does not contain, for runs that were executed here
-    live_events.py      transient events for those who follow a run
+    live_events.py      what those who follow a run get directly: transient events, and commits
 
 *A run has a task of its own.* The engine creates it, and callers only wait for it, shielded. So whatever
 cancels that task is an interrupt, a stop, the loss of the run, or a caller for whom the engine passes
@@ -33,7 +33,6 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -65,7 +64,7 @@ from roundel.hosts.engine import (
     resolve_attachment,
     result_from_summary,
 )
-from roundel.hosts.live_events import LiveEvents, LiveFeeds
+from roundel.hosts.live_events import CommitCache, LiveEvents, LiveFeeds
 from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
 from roundel.hosts.log_context import RUN_ID
 from roundel.hosts.remembered_runs import RememberedRuns
@@ -188,8 +187,10 @@ class LocalEngine:
                 # In this order: `use_store` fails if the store has no place for what the run needs, and
                 # then no run must be left behind in it.
                 run.use_store(self.store)
+                self._live.begin_write(run_id)  # until the first fact is applied (RunLog.begin)
                 run.set_journal(await self._create_stored(run, new, limits))
             except BaseException as error:
+                self._live.end_write(run_id)
                 await run.discard()
                 if isinstance(error, StoreFailure):
                     raise not_stored_error(error) from error
@@ -227,7 +228,7 @@ class LocalEngine:
                 ask=attachment.ask,
                 by=attachment.by,
                 on_event=attachment.on_event,
-                on_transient=partial(self._live.publish, run_id),
+                live=self._live,
                 middleware=attachment.middleware,
                 recorder=attachment.recorder,
                 run_id=run_id,
@@ -252,6 +253,7 @@ class LocalEngine:
         it when the task is garbage-collected."""
         run, task = execution.run, execution.task
         _TASKS.discard(task)
+        self._live.end_write(run.run_id)
         self._remembered.forget(run.run_id, run.state.status)
         # The result of a stored run is in the store. That of any other run stays here until `result`
         # returns it.
@@ -302,7 +304,7 @@ class LocalEngine:
             # The timeout is for an owner that dies: its death appends nothing.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
-                    position = await self.store.wait_for_append(position)
+                    position = await self.store.wait_for_append(position, run_id)
 
     async def wait_until_idle(self, run_id: str) -> None:
         execution = self._executions.get(run_id)
@@ -616,6 +618,9 @@ class LocalEngine:
 
     def subscribe(self, run_id: str) -> contextlib.AbstractContextManager[LiveEvents]:
         return self._live.subscribe(run_id)
+
+    def commits(self) -> contextlib.AbstractContextManager[CommitCache]:
+        return self._live.commits()
 
     # Inspecting.
 

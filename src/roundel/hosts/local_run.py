@@ -22,10 +22,11 @@ import msgspec
 
 from roundel.hosts.clock import GivenClock, RunClock, SteadyClock
 from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
-from roundel.hosts.core import Observer, RunLog, TransientObserver
+from roundel.hosts.core import Observer, RunLog
 from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, RunSpec, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
+from roundel.hosts.live_events import LiveFeeds
 from roundel.hosts.services import NodeServices, uses_memory
 from roundel.hosts.shared_budgets import Ledger, SharedLimit
 from roundel.hosts.stored_run import first_fact, new_run_id
@@ -64,7 +65,7 @@ class LocalRun:
         ask: AskHandler | None = None,
         by: str = "",
         on_event: Observer | None = None,
-        on_transient: TransientObserver | None = None,
+        live: LiveFeeds | None = None,
         middleware: Sequence[Middleware] = (),
         recorder: ScriptRecorder | None = None,
         run_id: str = "",
@@ -104,7 +105,7 @@ class LocalRun:
         if spending and script is None:
             behaviours = Ledger(spending, self._log, clock, self.on_lost).guard(behaviours)
         self._executor = Executor(plan, behaviours, edges, services, answers, self._middleware)
-        self._log.on_transient = on_transient
+        self._log.live = live
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
         self.is_idle = False
@@ -188,7 +189,7 @@ class LocalRun:
         if started is not None:
             # The wall clock may have jumped while the store created the run.
             self._set_clock(started.fact.time, begins_at_last=True)
-            return await self._execute(lambda: self._log.apply(*started))
+            return await self._execute(lambda: self._log.begin(started))
         self._set_clock(0)
         new = spec or RunSpec(self.plan, messages)
         begun = first_fact(new, self.run_id, messages, self.now(), self.intercepts)

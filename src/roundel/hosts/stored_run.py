@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
 from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
 from roundel.journal.spending import RunsAtOnce
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
-from roundel.kernel.events import Event
+from roundel.kernel.events import Event, is_over
 from roundel.kernel.facts import (
     UNMASKED_FIELDS,
     Entry,
@@ -424,56 +424,141 @@ async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Even
 
 
 async def follow(
-    store: Store, run_id: str, *, after: int = 0, live: bool = True, transient: LiveEvents | None = None
+    store: Store, run_id: str, *, after: int = 0, live: bool = True, own: LiveEvents | None = None
 ) -> AsyncGenerator[Event]:
     """The events of a run with a larger number than `after`: those that are stored, and then, if `live`,
     more as any process appends them, until the run is over. A pruned run has only those that the pruning
-    left. `transient` events come between the stored ones, where they belong.
+    left. `own` is what an engine of this process hands over: transient events come between the stored
+    ones, where they belong.
 
     Events are made from the entries by replaying them from the last snapshot before `after` on, so
     reading the end of a long run takes no longer than that of a short one: the last 10 of 100,005 events
-    take 3 ms."""
-    async with aclosing(follow_steps(store, run_id, after=after, live=live, transient=transient)) as steps:
-        async for _, events in steps:
-            for event in events:
+    take 3 ms. What an engine of this process has committed meanwhile is not made again."""
+    kept = await store.kept(run_id)
+    if kept is not None:
+        for event in kept:
+            if event.seq > after:
                 yield event
+        return
+    reader = _Follower(store, run_id, after, own if own is not None else LiveEvents())
+    async with aclosing(reader.follow() if live else reader.read()) as events:
+        async for event in events:
+            yield event
 
 
-async def follow_steps(
-    store: Store, run_id: str, *, after: int = 0, live: bool = True, transient: LiveEvents | None = None
+async def replay_steps(
+    store: Store, run_id: str, *, after: int = 0
 ) -> AsyncGenerator[tuple[float | None, list[Event]]]:
-    """As `follow`, but the events of each step together, with the seconds that the run had worked by then
-    (`Run.worked`); None for a pruned run, of which that is not known."""
+    """The stored events with a larger number than `after`, those of each step together, with the seconds that
+    the run had worked by then (`Run.worked`); None for a pruned run, of which that is not known."""
     kept = await store.kept(run_id)
     if kept is not None:
         yield None, [event for event in kept if event.seq > after]
         return
-    transient = transient if transient is not None else LiveEvents()
-
-    def shown(events: list[Event]) -> list[Event]:
-        new = [event for event in events if event.seq > after]
-        return [each for event in new for each in (*transient.take(event.seq), event)]
-
     replay = await start_replay(store, run_id, after)
     async with aclosing(replay.stored()) as stored:
         async for _, events in stored:
-            yield replay.state.worked, shown(events)
-    position = 0
-    while True:
-        async with aclosing(replay.new()) as new:
-            async for _, events in new:
-                yield replay.state.worked, shown(events)
-        if not live or replay.state.over:
-            return
-        # Position 0 is smaller than any, so the first wait returns at once and the entries are read
-        # again. From then on the position is always older than the entries that were read after it, so
-        # an append in between ends the next wait at once and is not missed.
-        appended = asyncio.ensure_future(store.wait_for_append(position))
+            yield replay.state.worked, [event for event in events if event.seq > after]
+
+
+class _Follower:
+    """One reader of one run that is not pruned."""
+
+    def __init__(self, store: Store, run_id: str, after: int, own: LiveEvents) -> None:
+        self._store, self._run_id, self._after, self._own = store, run_id, after, own
+        self._reached = after
+        """The number of the last event that it has seen."""
+        self._position = 0
+        """Every append to the run up to this position has been seen."""
+        self._replay: StoredReplay | None = None
+        """The state at `_reached`; None until something has to be read from the store."""
+        self._is_over = self._has_gap = False
+        self._waiting: asyncio.Future[int | None] | None = None
+        """The wait for the next append, which continues while commits of this process are taken."""
+
+    async def read(self) -> AsyncGenerator[Event]:
+        """What is in the store and was not seen yet."""
+        self._has_gap = False
+        if self._replay is None:
+            self._replay = await start_replay(self._store, self._run_id, self._reached)
+            found = self._replay.stored()
+        else:
+            found = self._replay.new()
+        async with aclosing(found) as steps:
+            async for _, events in steps:
+                for event in self._shown(events):
+                    yield event
+        self._reached, self._is_over = self._replay.state.seq, self._replay.state.over
+
+    def _shown(self, events: list[Event]) -> Iterator[Event]:
+        """Those of them that were not seen yet, with the transient events before them."""
+        for event in events:
+            if event.seq > self._reached:
+                self._reached = event.seq
+                if event.seq > self._after:
+                    yield from self._own.take(event.seq)
+                    yield event
+
+    async def follow(self) -> AsyncGenerator[Event]:
+        # Read before the rest: an append that comes in between ends the first wait.
+        self._position = await self._store.wait_for_append(-1, self._run_id)
+        must_read = await self._has_unseen()
         try:
-            async for event in transient.take_until(appended, max(after, replay.state.seq) + 1):
-                yield replay.state.worked, [event]
+            while True:
+                if must_read:
+                    async with aclosing(self.read()) as events:
+                        async for event in events:
+                            yield event
+                if self._is_over:
+                    return
+                told = self._waiting = self._waiting or asyncio.ensure_future(self._next_append())
+                while not (told.done() or self._own.has_commits):
+                    for event in self._own.take(max(self._after, self._reached) + 1):
+                        yield event
+                    await self._own.wait(told)
+                if told.done():
+                    self._waiting = None
+                    await self._own.settled()
+                for event in self._take_commits():
+                    yield event
+                must_read = self._has_gap or (told.done() and self._is_unknown(told.result()))
         finally:  # the reader may leave at each `yield`
-            if not appended.done():
-                appended.cancel()
-                await asyncio.gather(appended, return_exceptions=True)
-        position = appended.result()
+            if self._waiting is not None:
+                self._waiting.cancel()
+                await asyncio.gather(self._waiting, return_exceptions=True)
+
+    async def _has_unseen(self) -> bool:
+        """Whether the store has events behind those that were seen, as far as that is known without a
+        replay."""
+        row = await self._store.row(self._run_id)
+        newest = await self._store.last_event(self._run_id)
+        if newest is None or newest > self._after or (row.status == "running" and not row.owner):
+            return True
+        self._reached, self._is_over = newest, is_over(row.status)
+        return False
+
+    async def _next_append(self) -> int | None:
+        """The position of an append after those that were seen; None if the run has no facts any more."""
+        after = self._position
+        found = await self._store.wait_for_append(after, self._run_id)
+        return found if found > after else None
+
+    def _take_commits(self) -> Iterator[Event]:
+        """What was committed here, as far as it continues what was seen."""
+        for committed in self._own.take_commits():
+            events = committed.events
+            if events and events[0].seq > self._reached + 1:
+                self._has_gap = True
+                continue
+            self._position = max(self._position, committed.position)
+            if events and events[-1].seq > self._reached:
+                self._replay = None  # its state is older now
+                self._is_over = committed.is_over
+                yield from self._shown(events)
+
+    def _is_unknown(self, position: int | None) -> bool:
+        """Whether an append did not come from here; if there is no further one, reading says why."""
+        if position is not None and position <= self._position:
+            return False
+        self._position = position or self._position
+        return True

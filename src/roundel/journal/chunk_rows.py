@@ -78,18 +78,20 @@ def append(
     update: RowUpdate,
     summary: bytes | None,
     progress: bytes | None = None,
-) -> None:
-    """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
+) -> int:
+    """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller. Returns the
+    position; 0 if no chunk was added."""
     reached = first + chunk.count
     values = (first, update.status, update.time, reached, claim.run, claim.fence, progress)
     if db.execute(UPDATE_ROW, values).rowcount != 1:
         failure = explain_append_refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure
-        return  # repeated: the row was updated together with the chunk the first time
-    insert_chunk(db, claim.run, first, chunk)
+        return 0  # repeated: the row was updated together with the chunk the first time
+    position = insert_chunk(db, claim.run, first, chunk)
     if summary is not None:
         db.execute("UPDATE runs SET summary = ? WHERE no = ?", (summary, claim.run))
+    return position
 
 
 def encode_fields(fields: dict[str, Any] | None) -> bytes | None:
@@ -97,12 +99,14 @@ def encode_fields(fields: dict[str, Any] | None) -> bytes | None:
     return msgspec.json.encode(fields, enc_hook=repr) if fields is not None else None
 
 
-def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
-    """Inserts a chunk without checks, in a transaction that has made them. Without facts it inserts
-    nothing: a commit may change only the status."""
-    if chunk.count:
-        values = ((run << 32) + first, chunk.count, VERSION, chunk.body, chunk.seq)
-        db.execute("INSERT INTO chunks (place, count, version, body, seq) VALUES (?, ?, ?, ?, ?)", values)
+def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> int:
+    """Inserts a chunk without checks, in a transaction that has made them, and returns its position. Without
+    facts it inserts nothing, and returns 0: a commit may change only the status."""
+    if not chunk.count:
+        return 0
+    values = ((run << 32) + first, chunk.count, VERSION, chunk.body, chunk.seq)
+    query = "INSERT INTO chunks (place, count, version, body, seq) VALUES (?, ?, ?, ?, ?)"
+    return db.execute(query, values).lastrowid or 0
 
 
 def explain_append_refusal(
@@ -139,12 +143,36 @@ def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
 
 def last_event(db: sqlite3.Connection, run_id: str) -> int | None:
     """The number of the last event after a run's last chunk, if that is known."""
-    chunk = f"SELECT seq FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
+    return _in_last_chunk(db, run_id, "seq")
+
+
+def _in_last_chunk(db: sqlite3.Connection, run_id: str, column: str) -> int | None:
+    chunk = f"SELECT {column} FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
     found = db.execute(f"SELECT ({chunk}) FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
         raise no_run_error(run_id)
-    seq: int | None = found[0]
-    return seq
+    value: int | None = found[0]
+    return value
+
+
+def newest_position_of(db: sqlite3.Connection, run_id: str) -> int:
+    """The largest position of a run; 0 if it has no facts any more."""
+    return _in_last_chunk(db, run_id, "position") or 0
+
+
+def newest_by_run(db: sqlite3.Connection, after: int) -> list[tuple[str, int]]:
+    """The runs that have larger positions, each with the largest."""
+    query = (
+        "SELECT r.id, c.newest FROM (SELECT place >> 32 AS run, max(position) AS newest FROM chunks "
+        "WHERE position > ? GROUP BY run) c JOIN runs r ON r.no = c.run"
+    )
+    return db.execute(query, (after,)).fetchall()
+
+
+def without_facts(db: sqlite3.Connection, run_ids: Iterable[str]) -> list[str]:
+    """Those of these runs that were deleted or pruned."""
+    query = "SELECT 1 FROM runs WHERE id = ? AND pruned = ''"
+    return [run_id for run_id in run_ids if db.execute(query, (run_id,)).fetchone() is None]
 
 
 def newest_position(db: sqlite3.Connection) -> int:

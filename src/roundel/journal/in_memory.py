@@ -51,6 +51,7 @@ from roundel.journal.spending import (
     find_shortage,
 )
 from roundel.journal.store import (
+    ALL_RUNS,
     Appended,
     Busy,
     Chunk,
@@ -87,6 +88,8 @@ class _StoredRun(Struct):
     facts: int = 0
     seq: int | None = None
     """The number of the last event, if the last chunk says it."""
+    position: int = 0
+    """That of the last chunk."""
     chunks: list[ChunkRow] = field(default_factory=list)
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -180,7 +183,7 @@ class InMemoryStore:
             made.progress, made.shown = encode_fields(run.progress), self._now()
             for chunk in chunks:
                 self._add(made, chunk)
-            return Claim(run.id, made.number, 1, made.facts, made.facts)
+            return Claim(run.id, made.number, 1, made.facts, made.facts, position=made.position)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         """`owned` stands in for a lease: the owner is a task of this process, and cannot die without
@@ -209,16 +212,16 @@ class InMemoryStore:
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
-    ) -> None:
+    ) -> int:
         """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
         disk."""
         with self._lock:
             run = self._claimed(claim)
             if first != run.facts:
                 if (first, chunk.count, VERSION, chunk.body) in run.chunks:
-                    return  # repeated by a caller that did not know whether it succeeded
+                    return 0  # repeated by a caller that did not know whether it succeeded
                 raise gap_error(claim, run.facts, first, self.location)
-            self._add(run, chunk)
+            position = self._add(run, chunk)
             now = self._now()
             # As often as SQLite writes the row; computing it with each append would make runs slower.
             due = status != run.status or not run.shown <= now < run.shown + UPDATE_EVERY
@@ -231,18 +234,20 @@ class InMemoryStore:
                 self._book(run.number, one.address, one.amounts)
             if is_over(status):
                 self._book_rest(run.number)
+            return position
 
-    def _add(self, run: _StoredRun, chunk: Chunk) -> None:
-        """Appends a chunk at the next position. Called with the lock, so positions rise in the order of
-        appends."""
+    def _add(self, run: _StoredRun, chunk: Chunk) -> int:
+        """Appends a chunk at the next position, and returns that; 0 without facts. Called with the lock, so
+        positions rise in the order of appends."""
         if not chunk.count:
-            return
+            return 0
         self._position += 1
         self._appended[self._position] = Appended(self._position, run.new.id, run.facts, chunk.count)
         run.chunks.append((run.facts, chunk.count, VERSION, chunk.body))
         run.facts += chunk.count
-        run.seq = chunk.seq
-        self._signal.notify(self._position)
+        run.seq, run.position = chunk.seq, self._position
+        self._signal.notify(self._position, run.new.id)
+        return self._position
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         with self._lock:
@@ -255,11 +260,12 @@ class InMemoryStore:
                     found.append(self._appended[position])
             return found
 
-    async def wait_for_append(self, after: int) -> int:
+    async def wait_for_append(self, after: int, run_id: str = ALL_RUNS) -> int:
         async def newest() -> int:
-            return self._position
+            with self._lock:
+                return self._run(run_id).position if run_id else self._position
 
-        return await self._signal.wait(after, newest)
+        return await self._signal.wait(after, newest, run_id)
 
     async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
         with self._lock:
@@ -466,7 +472,8 @@ class InMemoryStore:
 
     def _clear(self, run: _StoredRun) -> None:
         """Deletes the facts of a run and its control requests."""
-        run.chunks, run.seq = [], None
+        run.chunks, run.seq, run.position = [], None, 0
+        self._signal.deleted(run.new.id)
         self._appended = {at: one for at, one in self._appended.items() if one.run_id != run.new.id}
         self._requests = {at: one for at, one in self._requests.items() if one.run != run.number}
 

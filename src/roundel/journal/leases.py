@@ -355,11 +355,11 @@ class Claims:
                 raise run_exists_error(run.id) from None
             assert number is not None
             db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
-            first = 0
+            first = position = 0
             for chunk in chunks:
-                insert_chunk(db, number, first, chunk)
+                position = insert_chunk(db, number, first, chunk)
                 first += chunk.count
-            made.append(Claim(run.id, number, 1, count, count))
+            made.append(Claim(run.id, number, 1, count, count, position=position))
             # The last one: the writer may repeat a batch, and another process may have taken the number
             # of the first attempt in between.
             return made[-1]

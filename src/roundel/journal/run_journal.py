@@ -390,11 +390,16 @@ class RunJournal:
     def is_full(self) -> bool:
         return len(self._lines) >= MAX_PENDING_FACTS
 
-    async def commit(self, run: Run, quiet: bool = False) -> None:
-        """Writes everything so far; it is durable when this returns. `quiet`: the run has nothing in
-        flight."""
+    async def commit(self, run: Run) -> None:
+        """Writes everything so far, and takes a snapshot if one is due."""
+        await self.write(run)
+        await self.take_snapshot(run)
+
+    async def write(self, run: Run, quiet: bool = False) -> int:
+        """Writes everything so far; it is durable when this returns. Returns the position, 0 if no facts
+        were written. `quiet`: the run has nothing in flight."""
         if not self._lines and run.status in ("new", self._status):
-            return
+            return 0
         assert run.status != "new", "the first fact of a run starts it"
         # Taken before the await: facts that are added meanwhile belong to the next chunk.
         lines, self._lines = self._lines, []
@@ -406,11 +411,15 @@ class RunJournal:
         first, status = self._first, run.status
         self._first += chunk.count
         spent, self.spent = self.spent, []
-        await self.store.append(
+        position = await self.store.append(
             self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run), spent
         )
         self._status = status
         self._snapshots.count(chunk)
+        return position
+
+    async def take_snapshot(self, run: Run) -> None:
+        """Takes a snapshot if one is due."""
         # Not while there are new facts: the state must not be ahead of the facts that were written.
         if self._snapshots.is_due and not self._lines:
             await self._snapshots.take(run, self._first)

@@ -58,8 +58,11 @@ from roundel.journal.chunk_rows import (
     explain_append_refusal,
     last_event,
     lost_claim_error,
+    newest_by_run,
     newest_position,
+    newest_position_of,
     no_run_error,
+    without_facts,
 )
 from roundel.journal.database import Database
 from roundel.journal.faults import decoding_from
@@ -70,23 +73,25 @@ from roundel.journal.leases import (
     SystemProcesses,
 )
 from roundel.journal.run_rows import RunRows, with_excerpt
-from roundel.journal.spending import Spent
+from roundel.journal.spending import RunsAtOnce, Spent
 from roundel.journal.sqlite_documents import SqliteDocumentStore
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.journal.sqlite_spending import SpendingRows, book, book_rest
 from roundel.journal.store import (
+    ALL_RUNS,
     Appended,
     Chunk,
     Claim,
     ControlRequest,
     Conversion,
+    NewRun,
     Pinned,
     Progress,
     RequestKind,
     Snapshot,
     StoreError,
 )
-from roundel.journal.waiting import POLL_SECONDS, AppendSignal, run_shielded
+from roundel.journal.waiting import DELETED_SECONDS, POLL_SECONDS, AppendSignal, run_shielded
 from roundel.journal.writer import Timer, Writer
 from roundel.kernel.events import EVENTS, Event, RunStatus, decode_event, encode_event, is_over
 from roundel.kernel.facts import VERSION, Entry, Fact
@@ -158,6 +163,8 @@ class ControlRequests:
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
 """How long the thread waits for another process that writes."""
+MANY_APPENDS = 10_000
+"""With more new positions than this, a poll looks for those of the runs that somebody waits for."""
 SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
 """Checks the fence in the same statement, and changes no row if it is old."""
 
@@ -186,14 +193,18 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             self.path, sync=sync, busy_seconds=busy_seconds, live_owner=leases.live_owner
         )
         self._signal = AppendSignal()
+        self._polled = 0
+        """Those who wait have been told of all appends of other processes up to this position."""
         # Appends of other processes are found by polling, but only while somebody waits for one.
-        poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal.waiters))
+        polls = (
+            Timer(POLL_SECONDS, self._notify, writes=False, active=self._signal.is_awaited),
+            Timer(DELETED_SECONDS, self._notify_deleted, writes=False, active=self._signal.is_awaited),
+        )
         super().__init__(leases, clock)
         self._writer = Writer(
             self._database,
             waits_for_disk=sync == "full",
-            timers=(self._heartbeat, poll),
-            on_commit=self._after_commit,
+            timers=(self._heartbeat, *polls),
         )
 
     @property
@@ -228,6 +239,11 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         """Without the writer, which opens no file of an older format. The file has to be closed."""
         return await run_shielded(asyncio.to_thread(self._database.migrate, check))
 
+    async def create(self, run: NewRun, *chunks: Chunk, room: Sequence[RunsAtOnce] = ()) -> Claim:
+        claim = await super().create(run, *chunks, room=room)
+        self._signal.notify(claim.position, claim.run_id)
+        return claim
+
     async def append(
         self,
         claim: Claim,
@@ -238,7 +254,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
-    ) -> None:
+    ) -> int:
         # Nearly every append is one row, with one statement, which may be written inline. The row of the
         # run is left out of it, since it would be a second page in each commit; its status is the same,
         # and how many facts there are follows from the chunks. It is updated with each change of status,
@@ -254,23 +270,41 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         ):
             # The values of APPEND.
             row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence, chunk.seq)
-            await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
-            return
+            position = await self._writer.add(
+                APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet
+            )
+        else:
+            position = await self._append_with_row(claim, first, chunk, status, summary, progress, spent)
+        if position:
+            self._signal.notify(position, claim.run_id)
+        return position
+
+    async def _append_with_row(
+        self,
+        claim: Claim,
+        first: int,
+        chunk: Chunk,
+        status: RunStatus,
+        summary: dict[str, Any] | None,
+        progress: Progress | None,
+        spent: Sequence[Spent],
+    ) -> int:
         # Remembered before it is written: a write that fails ends the run in its host, so nothing wrong
         # is concluded from it.
-        update = RowUpdate(status, now)
-        if last is not None:
+        update = RowUpdate(status, self._now())
+        if (claim.run, claim.fence) in self._claims:
             self._claims[claim.run, claim.fence] = update
         ended = encode_fields(summary)
         shown = encode_fields(with_excerpt(progress(), summary, ended)) if progress is not None else None
 
-        def job(db: sqlite3.Connection) -> None:
-            append(db, claim, first, self.location, chunk, update, ended, shown)
+        def job(db: sqlite3.Connection) -> int:
+            position = append(db, claim, first, self.location, chunk, update, ended, shown)
             book(db, claim.run, spent)
             if is_over(status):
                 book_rest(db, claim.run)
+            return position
 
-        await self._writer.write(job)
+        return await self._writer.write(job)
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
         """For the writer: why APPEND changed no row."""
@@ -282,30 +316,39 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
     async def last_event(self, run_id: str) -> int | None:
         return await self._writer.read(lambda db: last_event(db, run_id))
 
-    async def wait_for_append(self, after: int) -> int:
-        return await self._signal.wait(after, lambda: self._writer.read(newest_position))
+    async def wait_for_append(self, after: int, run_id: str = ALL_RUNS) -> int:
+        def newest(db: sqlite3.Connection) -> int:
+            return newest_position_of(db, run_id) if run_id else newest_position(db)
+
+        return await self._signal.wait(after, lambda: self._writer.read(newest), run_id)
 
     def _notify(self, db: sqlite3.Connection) -> None:
-        """The timer's job, in the writing thread."""
-        self._signal.notify(newest_position(db))
-
-    def _after_commit(self, db: sqlite3.Connection | None, added: int) -> None:
-        """Wakes those who wait for an append. After an inline row, its id is the newest position, and no
-        query is needed."""
-        if not self._signal.waiters:
+        """A timer's job, in the writing thread."""
+        newest = newest_position(db)
+        if newest == self._polled:
             return
-        if db is None:
-            self._signal.notify(added)
-        else:
-            with contextlib.suppress(sqlite3.Error):  # the timer tries again
-                self._notify(db)
+        if newest - self._polled <= MANY_APPENDS:
+            found = newest_by_run(db, self._polled)
+        else:  # nobody has waited for long
+            waited = self._signal.runs()
+            gone = without_facts(db, waited)
+            found = [(run_id, newest_position_of(db, run_id)) for run_id in waited if run_id not in gone]
+        for run_id, position in found:
+            self._signal.notify(position, run_id)
+        self._signal.notify(newest, ALL_RUNS)
+        self._polled = newest
+
+    def _notify_deleted(self, db: sqlite3.Connection) -> None:
+        """A timer's job, in the writing thread."""
+        for run_id in without_facts(db, self._signal.runs()):
+            self._signal.deleted(run_id)
 
     # Facts.
 
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
         values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
         if not texts:  # one row, which can be written inline
-            await self._writer.add(SAVE_SNAPSHOT, values, _explain_lost_claim, claim, appends=False)
+            await self._writer.add(SAVE_SNAPSHOT, values, _explain_lost_claim, claim)
             return
         packed = [
             (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
@@ -383,6 +426,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             clear_run(db, number, "texts", "controls", "takeovers")
 
         await self._writer.write(job)
+        self._signal.deleted(run_id)
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
@@ -391,6 +435,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             delete_run(db, number)
 
         await self._writer.write(job)
+        self._signal.deleted(run_id)
 
     async def compact(self) -> None:
         def job(db: sqlite3.Connection) -> None:

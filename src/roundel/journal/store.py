@@ -42,6 +42,8 @@ RequestKind = Literal[
 ]
 
 
+ALL_RUNS = ""
+"""In place of the id of a run."""
 EXCERPT = 500
 """Characters of the output of a run that an excerpt of its summary has."""
 Progress = Callable[[], dict[str, Any] | None]
@@ -165,6 +167,8 @@ class Claim(Struct, frozen=True):
     """How many of the facts are newer than the last snapshot."""
     crashes: int = 0
     """How many owners in a row have died while the run was running, without progress of the run."""
+    position: int = 0
+    """That of the last facts with which the run was created; 0 if it was there before."""
 
 
 class Chunk(Struct, frozen=True):
@@ -312,9 +316,10 @@ class Store(Protocol):
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
-    ) -> None:
-        """Appends facts from number `first` on; they are durable when this returns. Fenced if the claim
-        is old.
+    ) -> int:
+        """Appends facts from number `first` on; they are durable when this returns. Returns their position; 0
+        if nothing was appended, since there are no facts or the append is repeated. Fenced if the claim is
+        old.
 
         `quiet`: the run has nothing else in flight, so waiting for the disk delays no work of it.
 
@@ -333,10 +338,14 @@ class Store(Protocol):
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         """The appends to any run after a position, in commit order, without deleted and pruned runs."""
 
-    async def wait_for_append(self, after: int) -> int:
+    async def wait_for_append(self, after: int, run_id: str = ALL_RUNS) -> int:
         """Returns the newest position as soon as it is larger than `after`: at once if it already is, else
-        when any process appends to any run. Appends of this process wake the caller immediately, those of
-        other processes within about 50 ms. StoreError if the store is closed meanwhile."""
+        when any process appends to any run. With `run_id`, only that run counts: appends to others do not
+        wake the caller. Appends of this process wake the caller immediately, those of other processes within
+        about 50 ms. StoreError if the store is closed meanwhile.
+
+        A run that is deleted or pruned meanwhile has no further append; then this returns, too, so that the
+        caller finds out by reading it. NoRun if there is no such run."""
 
     async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
         """Those of these claims that are not valid any more: another process has taken the run over, or the

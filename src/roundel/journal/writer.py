@@ -44,8 +44,9 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
@@ -60,6 +61,10 @@ ExplainRefusal = Callable[[sqlite3.Connection, Any], "StoreError | None"]
 an append is repeated."""
 Explain = Callable[[Exception], StoreError]
 """Makes an error of SQLite or of the system one that tells the user what to do (faults.py)."""
+
+
+RowResult = int | StoreError
+"""The id of a new row, 0 if nothing had to change, or why it was refused."""
 
 
 class RowRefused(StoreError):
@@ -125,43 +130,45 @@ class RowBatch:
         self.statement = statement
         self.explain_refusal = explain_refusal
         self.loop = loop
-        self._items: list[tuple[Row, Any, asyncio.Future[None]]] = []
+        self._items: list[tuple[Row, Any, asyncio.Future[int]]] = []
         """Each row, the context for `explain_refusal`, and the future of the caller."""
 
-    def add(self, row: Row, context: Any) -> asyncio.Future[None]:
+    def add(self, row: Row, context: Any) -> asyncio.Future[int]:
         # Each caller has its own future: one that is cancelled must not cancel the others.
-        future: asyncio.Future[None] = self.loop.create_future()
+        future: asyncio.Future[int] = self.loop.create_future()
         self._items.append((row, context, future))
         return future
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def run(self, db: sqlite3.Connection, isolated: bool) -> dict[int, StoreError]:
-        """Returns the failures by index. Optimistic at first: all rows in one call, and only if the
+    def run(self, db: sqlite3.Connection, isolated: bool) -> Sequence[RowResult]:
+        """Returns the result of each row. Optimistic at first: all rows in one call, and only if the
         count is wrong, which is rare, one by one to find out which row was refused and why."""
         if not isolated:
             rows = [row for row, _, _ in self._items]
             if db.executemany(self.statement, rows).rowcount != len(rows):
                 raise RowRefused("a row was refused")
-            return {}
-        failures: dict[int, StoreError] = {}
-        for number, (row, context, _) in enumerate(self._items):
-            if db.execute(self.statement, row).rowcount != 1:
-                failure = self.explain_refusal(db, context)
-                if failure is not None:
-                    failures[number] = failure
-        return failures
+            # Nobody else adds rows within this transaction, so the ids of new rows follow each other.
+            (last,) = db.execute("SELECT last_insert_rowid()").fetchone()
+            return range(last - len(rows) + 1, last + 1)
+        return [self._add_row(db, row, context) for row, context, _ in self._items]
 
-    def settle(self, value: dict[int, StoreError] | None, failure: StoreError | None) -> None:
-        if not value and failure is None:  # nearly always; the loop below does more work per row
-            for _, _, future in self._items:
-                if not future.done():
-                    future.set_result(None)
-            return
-        failures = value or {}
-        for number, (_, _, future) in enumerate(self._items):
-            _settle(future, None, failures.get(number, failure))
+    def _add_row(self, db: sqlite3.Connection, row: Row, context: Any) -> RowResult:
+        cursor = db.execute(self.statement, row)
+        if cursor.rowcount == 1:
+            return cursor.lastrowid or 0
+        return self.explain_refusal(db, context) or 0
+
+    def settle(self, value: Sequence[RowResult] | None, failure: StoreError | None) -> None:
+        results: Iterable[RowResult] = value or () if failure is None else repeat(failure)
+        for (_, _, future), result in zip(self._items, results, strict=False):
+            if future.done():  # the caller was cancelled; its row was added all the same
+                continue
+            if isinstance(result, StoreError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
 
 Batch = list[QueuedJob | RowBatch | Timer]
@@ -328,34 +335,30 @@ class InlineWriter:
         self._rows += 1
         return added
 
-    def add_batch(self, rows: RowBatch) -> bool:
-        """Adds rows in one transaction. False if that is not possible now, or not for all of them; then
+    def add_batch(self, rows: RowBatch) -> Sequence[RowResult] | None:
+        """Adds rows in one transaction. None if that is not possible now, or not for all of them; then
         nothing was written, and the thread repeats it, waits if necessary, and finds out which row is
         refused."""
         if not self._may_begin():
-            return False
+            return None
         started = perf_counter()
         db: sqlite3.Connection | None = None
         try:
             db = self._connection or self._open_connection()
             if db is None:
-                return False
+                return None
             db.execute("BEGIN IMMEDIATE")
-            rows.run(db, isolated=False)
+            added = rows.run(db, isolated=False)
             db.execute("COMMIT")
         except (sqlite3.Error, StoreError, OSError):
             if db is not None and db.in_transaction:
                 db.rollback()
-            return False
+            return None
         finally:
             self._lock.release()
             self._charge(perf_counter() - started)
         self._rows += 1 + int(len(rows) * SHARED_PAGES)
-        return True
-
-    @property
-    def connection(self) -> sqlite3.Connection | None:
-        return self._connection
+        return added
 
     @property
     def is_over_budget(self) -> bool:
@@ -443,15 +446,11 @@ class Writer:
         *,
         waits_for_disk: bool = True,
         timers: Sequence[Timer] = (),
-        on_commit: Callable[[sqlite3.Connection | None, int], None] = lambda _db, _added: None,
     ) -> None:
         self._database = database
         self._timers = timers
         """The thread computes its next wake-up when it goes to sleep. So code that makes a timer active
         has to wake the thread, by a job or by `start`."""
-        self._on_commit = on_commit
-        """Called after each commit, in the thread that made it: with a connection to query what is new,
-        or with the id of the one row that was added inline."""
         self._waits_for_disk = waits_for_disk
         """A commit waits for the disk."""
         self.appenders = 0
@@ -488,33 +487,30 @@ class Writer:
         context: Any = None,
         *,
         can_wait: bool = False,
-        appends: bool = True,
-    ) -> None:
+    ) -> int:
         """Adds a row with a statement that changes one row or nothing. In the latter case
         `explain_refusal` gets `context` and returns the error to raise, or None if nothing had to
         change. A statement always comes with the same `explain_refusal`, since rows of one statement
         share a RowBatch. `can_wait`: the caller has nothing else in flight, so blocking the event loop
-        for the disk delays nobody in its run. `appends`: the id of the row is a position, which others
-        may wait for."""
+        for the disk delays nobody in its run. Returns the id of a row that was inserted, and 0 if nothing
+        had to change."""
         alone = self.appenders == 1 and (can_wait or not self._waits_for_disk)
         added = (
             self._inline.add(statement, row, explain_refusal, context) if alone and self._is_idle() else None
         )
         if added is not None:
             self.commits += 1
-            if appends:
-                self._on_commit(None, added)
             if self._inline.is_over_budget:
                 # Other tasks on the loop run now, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
                 await asyncio.sleep(0)
-            return
+            return added
         batch = self._batch()
         rows = batch[-1] if batch else None
         if not isinstance(rows, RowBatch) or rows.statement != statement:
             rows = RowBatch(statement, explain_refusal, asyncio.get_running_loop())
             batch.append(rows)
-        await rows.add(row, context)
+        return await rows.add(row, context)
 
     async def _do(self, job: Job[T], writes: bool, separate: bool = False) -> T:
         loop = asyncio.get_running_loop()
@@ -556,11 +552,11 @@ class Writer:
         rows = gathered[0]
         if self._waits_for_disk or len(gathered) > 1 or not isinstance(rows, RowBatch) or not self._is_idle():
             return False
-        if not self._inline.add_batch(rows):
+        added = self._inline.add_batch(rows)
+        if added is None:
             return False
         self.commits += 1
-        rows.settle({}, None)
-        self._on_commit(self._inline.connection, 0)
+        rows.settle(added, None)
         return True
 
     def start(self, timer: Timer) -> None:
@@ -630,8 +626,6 @@ class Writer:
             # Before the callers wake up: the next row of a run alone can then be written inline.
             self._batches_done += batches
             wake_callers(done)
-            if connection is not None and any(item[0].writes for item in done):
-                self._on_commit(connection, 0)
         if connection is not None:
             _close(connection)
 

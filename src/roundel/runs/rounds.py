@@ -22,7 +22,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from roundel.hosts.stored_run import follow_steps
+from roundel.hosts.stored_run import replay_steps
 from roundel.journal.store import Store
 from roundel.kernel.events import Event, RoundStatus
 from roundel.kernel.novelty import MOST_EARLIER, novelty
@@ -326,7 +326,7 @@ class RoundTally:
 
 async def count_events(store: Store, run_id: str, tally: RoundTally) -> None:
     """Adds the stored events of a run that a tally does not have yet, each with its working time."""
-    async for worked, events in follow_steps(store, run_id, after=tally.seq, live=False):
+    async for worked, events in replay_steps(store, run_id, after=tally.seq):
         for number, event in enumerate(events, 1):
             tally.add(event, worked)
             if number % PAGE == 0:  # those of a pruned run come together

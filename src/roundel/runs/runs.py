@@ -679,8 +679,8 @@ class Runs:
             async for event in follow(self.store, run_id, after=after, live=False):
                 yield event
             return
-        with self.engine.subscribe(run_id) as transient:
-            events = follow(self.store, run_id, after=after, transient=transient)
+        with self.engine.subscribe(run_id) as own:
+            events = follow(self.store, run_id, after=after, own=own)
             async with contextlib.aclosing(events):
                 async for event in events:
                     yield event
@@ -697,8 +697,9 @@ class Runs:
         with its position in the store. A reader who continues after the last position that it has handled
         misses nothing, and gets nothing twice. If `live`, more come as any process commits them, without an
         end. Readers that share a `pool` use together no more memory than one."""
-        async for batch in StoreFeed(self.store, groups, pool).follow(after, live=live):
-            yield batch
+        with self.engine.commits() as commits:
+            async for batch in StoreFeed(self.store, groups, pool, commits).follow(after, live=live):
+                yield batch
 
     async def position(self) -> int:
         """The newest position of the store, after which `follow_all` gives only what is new."""

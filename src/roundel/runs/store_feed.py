@@ -4,7 +4,8 @@ Events are not stored: they are made by replaying the facts of each run. A feed 
 store by their positions (journal/store.py), and has a replay of each run that was appended to lately. So an
 append costs a reader the replay of its own facts, whichever of the runs it belongs to. The replays are in a
 `ReplayPool` of bounded size, which several feeds may share; one that was dropped is made again from the last
-snapshot before the append.
+snapshot before the append. What an engine of this process has committed is not replayed: a feed that is given
+its `CommitCache` (hosts/live_events.py) finds the events there by their positions.
 
 *Batches.* One append may cause several events, and a position belongs to the append. So a feed gives all
 events of an append together with its position: a reader who has handled a batch and continues after its
@@ -22,6 +23,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 
 from msgspec import Struct
 
+from roundel.hosts.live_events import CommitCache
 from roundel.hosts.stored_run import apply_revision, pinned_plan
 from roundel.journal.run_journal import Replay, restore_state
 from roundel.journal.store import Appended, NoRun, Store, StoreError
@@ -73,9 +75,13 @@ class StoreFeed:
     """One reader of all runs of a store, or of those of some groups. Created by `Runs.follow_all`."""
 
     def __init__(
-        self, store: Store, groups: Collection[str] | None = None, pool: ReplayPool | None = None
+        self,
+        store: Store,
+        groups: Collection[str] | None = None,
+        pool: ReplayPool | None = None,
+        commits: CommitCache | None = None,
     ) -> None:
-        self._store = store
+        self._store, self._commits = store, commits
         self._wanted_groups = None if groups is None else frozenset(groups)
         self._pool = pool if pool is not None else ReplayPool()
         self._key = object()
@@ -128,10 +134,10 @@ class StoreFeed:
         return self._groups[run_id] in self._wanted_groups
 
     async def _read_run(self, run_id: str, appends: Sequence[Appended]) -> list[EventBatch]:
-        numbers = [append.first + at for append in appends for at in range(append.count)]
-        entries = await self._store.entries_at(run_id, numbers)
-        batches: list[EventBatch] = []
-        for append in appends:
+        batches, others = await self._take_committed(run_id, appends)
+        numbers = [append.first + at for append in others for at in range(append.count)]
+        entries = await self._store.entries_at(run_id, numbers) if numbers else {}
+        for append in others:
             known = self._pool.take(self._key, run_id)
             if known is None or known.facts != append.first:
                 known = await self._rebuild(run_id, append.first)
@@ -143,6 +149,24 @@ class StoreFeed:
             if events:
                 batches.append((append.position, events))
         return batches
+
+    async def _take_committed(
+        self, run_id: str, appends: Sequence[Appended]
+    ) -> tuple[list[EventBatch], list[Appended]]:
+        """The events that need no replay, and the appends that do."""
+        if self._commits is None:
+            return [], list(appends)
+        batches: list[EventBatch] = []
+        others: list[Appended] = []
+        for append in appends:
+            events = await self._commits.find(append.position, run_id)
+            if events is None:
+                others.append(append)
+            elif events:
+                batches.append((append.position, events))
+        if len(others) < len(appends):
+            self._pool.take(self._key, run_id)  # it is behind, and perhaps not needed again
+        return batches, others
 
     async def _rebuild(self, run_id: str, facts: int) -> RunReplay:
         """A replay of the first facts of a run."""
