@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, cast
 
 from roundel.hosts.clock import GivenClock, RunClock
+from roundel.hosts.contexts import RunContexts
 from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.journal.run_journal import RunJournal, unpack
 from roundel.journal.store import Chunk, Claim, Store
@@ -62,7 +63,7 @@ class CoreHost(Simulator):
         self.settled: dict[object, str] = {}
 
     def _log(self, state: Run) -> RunLog:
-        log = RunLog(state, SecretMasker())
+        log = RunLog(state, SecretMasker(), RunContexts(SecretMasker(), 0))
         log.observers = (self.shown.append,)
         if self.store is not None:
             claim = Claim("run", 1, 1, len(self.store.entries))

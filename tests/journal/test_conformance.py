@@ -858,6 +858,32 @@ def test_texts_of_snapshots_are_stored_once_per_run(stores: Stores) -> None:
     stores(story)
 
 
+def test_pieces_are_stored_with_the_facts_that_name_them(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim, other = [await store.create(new(name), chunk(STARTED)) for name in ("run", "other")]
+        statuses: tuple[RunStatus, ...] = ("running", "running", "paused")
+        for first, status in enumerate(statuses, 1):
+            for _ in range(2):  # a repetition changes nothing
+                given = {"aa": b"tea" * 500, f"0{first}": bytes([first])}
+                await store.append(claim, first, chunk(*waits(2.0)), status, None, pieces=given)
+        await store.append(other, 1, chunk(*waits(2.0)), "running", None, pieces={"aa": b"coffee"})
+        there = {"aa": b"tea" * 500, "01": b"\1", "03": b"\3"}
+        assert await reader.pieces("run", ["aa", "01", "03", "04"]) == there
+        assert await reader.pieces("other", ["aa", "01"]) == {"aa": b"coffee"}
+        assert await reader.pieces("nobody", ["aa"]) == {}
+        sizes = [await reader.pieces_size(name) for name in ("run", "other", "nobody")]
+        assert sizes[0] >= 6 and sizes[1] >= 6 and sizes[2] == 0
+        taken = await store.claim("run", force=True)
+        with pytest.raises(Fenced):
+            await store.append(claim, 4, chunk(*waits(2.0)), "paused", None, pieces={"bb": b"late"})
+        with pytest.raises(StoreError):
+            await store.append(taken, 9, chunk(*waits(2.0)), "paused", None, pieces={"bb": b"late"})
+        assert await reader.pieces("run", ["bb"]) == {}
+
+    stores(story)
+
+
 # Rows and retention.
 
 
@@ -1067,7 +1093,7 @@ def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:
         store, reader = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED, *waits(1, 2)))
         await store.save_snapshot(claim, Snapshot(3, 3, b"state"), {"aa": "tea"})
-        await store.append(claim, 3, chunk(), "completed", {"output": "x"})
+        await store.append(claim, 3, chunk(), "completed", {"output": "x"}, pieces={"bb": b"got"})
         await store.release(claim)
         assert await reader.kept("run") is None
         events = [event_of("run_started", seq, timestamp=f"2026-01-0{seq}") for seq in (1, 3)]
@@ -1081,7 +1107,7 @@ def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:
             {"output": "x"},
         )
         assert await reader.snapshot("run") is None
-        assert await reader.texts("run", ["aa"]) == {}
+        assert await reader.texts("run", ["aa"]) == {} == await reader.pieces("run", ["bb"])
         with pytest.raises(StoreError, match="run run was pruned to its rounds 'first,last'; its facts"):
             await reader.entries("run")
         for force in (False, True):

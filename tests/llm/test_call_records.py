@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import roundel
@@ -34,7 +35,7 @@ def facts_of(place: Path, source: Any, **options: Any) -> list[Finished | Failed
 def record_of(fact: Finished | Failed) -> CallRecord:
     record = fact.call if isinstance(fact, Failed) else fact.outcome.call
     assert record is not None
-    return record
+    return msgspec.structs.replace(record, context="")
 
 
 @every_provider

@@ -42,6 +42,7 @@ from roundel.cli.output import (
     styled,
 )
 from roundel.cli.store_access import (
+    context_option,
     find_run,
     open_runs,
     run_to_end,
@@ -93,6 +94,7 @@ script_option = click.option(
 @click.option("--group", metavar="NAME", help="The group whose memory the run shares.")
 @breakpoint_option
 @click.option("--paused", is_flag=True, help="Pause before the first node.")
+@context_option
 @allow_option
 def run_command(
     file: str,
@@ -109,6 +111,7 @@ def run_command(
     group: str | None,
     places: tuple[str, ...],
     paused: bool,
+    context_bytes: int,
     allowed: tuple[str, ...],
 ) -> None:
     """Run a workflow to its end.
@@ -124,7 +127,10 @@ def run_command(
         raise click.UsageError("a run that pauses has to be stored; leave out --no-store")
     loaded = load_for_start(file, script_file, limits, pairs, places, model, group=group, allowed=allowed)
     recorder = _recorder(record_file, script_file)
-    runs = Runs(on_warnings=print_warnings, by=user_name()) if not_stored else open_runs(place)
+    if not_stored:
+        runs = Runs(on_warnings=print_warnings, by=user_name(), context_bytes=context_bytes)
+    else:
+        runs = open_runs(place, context_bytes)
     message = read_input(text, loaded.plan.workflow, data)
 
     async def work() -> int:

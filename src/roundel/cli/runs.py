@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import click
 
+from roundel.cli.call_text import show_call
 from roundel.cli.event_lines import LoopBounds, excerpt, format_event
 from roundel.cli.next_step import suggest, suggest_without_store, suggestion_for
 from roundel.cli.options import RunAddress, RunName, run_argument
@@ -193,15 +194,43 @@ def format_span(seconds: float) -> str:
     help="Only events with a larger `seq`; fast in long runs.",
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for new events, until the run has ended.")
+@click.option(
+    "--call",
+    "called",
+    type=RunAddress(),
+    metavar="ADDRESS",
+    help="Show what the model or the tool got that was called at this address.",
+)
+@click.option(
+    "--call-number",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The N-th call of a model at the address of --call; otherwise the last one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def log_command(
-    run: str, address: str | None, after: int, follow: bool, as_json: bool, place: str | None
+    run: str,
+    address: str | None,
+    after: int,
+    follow: bool,
+    called: str | None,
+    number: int | None,
+    as_json: bool,
+    place: str | None,
 ) -> None:
-    """Show the events of a run.
+    """Show the events of a run, or what one of its calls got.
 
     RUN is an id, the beginning of one, or `last`.
     """
+    if number is not None and called is None:
+        raise click.UsageError("--call-number belongs to --call; give the address of the call")
+    if called is not None:
+        if follow or after or address is not None:
+            raise click.UsageError("--call shows one call; leave out --round, --after and --follow")
+        show_call(run, called, number, as_json, place)
+        return
 
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)

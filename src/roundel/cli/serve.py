@@ -19,7 +19,7 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import command_line, current_step, suggest, suggest_without_store
 from roundel.cli.output import echo, print_diagnostics, styled
 from roundel.cli.signals import GRACE_SECONDS, interrupts
-from roundel.cli.store_access import open_runs, run_to_end, store_option
+from roundel.cli.store_access import context_option, open_runs, run_to_end, store_option
 from roundel.workflow.allow_list import Policy, load_policy
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.model_profile import MODEL_VARIABLE, ModelChoiceError, choose_model
@@ -115,6 +115,7 @@ class CannotServe(click.ClickException):
     metavar="N",
     help="How long calls in flight may take to finish.",
 )
+@context_option
 @click.option("--demo", is_flag=True, help="Show runs of a demo, in memory; no key, no network.")
 def serve_command(
     host: str,
@@ -133,6 +134,7 @@ def serve_command(
     log_format: LogFormat,
     sign_in_link: bool | None,
     shutdown_seconds: float,
+    context_bytes: int,
     demo: bool,
 ) -> None:
     """Serve the HTTP API, and execute the runs that are started with it."""
@@ -187,7 +189,9 @@ def serve_command(
     async def work() -> None:
         async with opened:
             names = token_names(opened.store.documents())
-            engine = LocalEngine(lambda: opened.store, policy=policy, token_name=names)
+            engine = LocalEngine(
+                lambda: opened.store, policy=policy, token_name=names, context_bytes=context_bytes
+            )
             serving = Serving(
                 Runs(opened.store, engine=engine, on_warnings=None),
                 settings,

@@ -19,6 +19,7 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import set_current_run, suggest, suggest_for_run, suggest_without_store
 from roundel.cli.output import print_diagnostics, print_warnings
 from roundel.cli.signals import interrupts
+from roundel.hosts.contexts import CONTEXT_BYTES
 from roundel.journal.registry import scheme_of, store_url
 from roundel.journal.store import NoRun, StoreError
 from roundel.llm.resource_pool import close_pool
@@ -38,6 +39,14 @@ store_option = click.option(
 )
 
 
+context_option = click.option(
+    "--context-bytes",
+    type=click.IntRange(min=0),
+    default=CONTEXT_BYTES,
+    show_default=True,
+    metavar="N",
+    help="How much of what its models get a run keeps; 0: nothing.",
+)
 reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; stored with the run.")
 
 
@@ -55,13 +64,13 @@ class NotFound(click.ClickException):
     exit_code = INVALID
 
 
-def open_runs(place: str | None) -> Runs:
+def open_runs(place: str | None, context_bytes: int = CONTEXT_BYTES) -> Runs:
     """Opens the runs of a store, which need not exist yet; raises UsageError for a wrong location."""
     if scheme_of(store_url(place)) == "memory":
         raise click.UsageError(
             "a store in memory ends with the command; name a file, or use `roundel run --no-store`"
         )
-    runs = Runs(place, on_warnings=print_warnings, by=user_name())
+    runs = Runs(place, on_warnings=print_warnings, by=user_name(), context_bytes=context_bytes)
     try:
         runs.store  # noqa: B018 (opened here, so that a wrong location is a usage error)
     except StoreError as error:

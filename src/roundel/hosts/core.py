@@ -62,6 +62,7 @@ its effect was cancelled is dropped by the host, since the effect is not in `in_
 `RunLog` is the state of a run together with its journal. Every fact of a run passes through it, once, in
 this order:
 
+    context   the fact of a model call is told what the call got (contexts.py)
     mask      secrets are removed, so that neither the state nor anything derived from it contains one
     journal   the fact is encoded, and decoded again: the state sees exactly what a resumed run would see
     step      the kernel changes the state and returns commands and events
@@ -83,6 +84,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from roundel.hosts.clock import TOLERANCE, RunClock
+from roundel.hosts.contexts import RunContexts
 from roundel.hosts.live_events import Committed, LiveFeeds
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
@@ -122,8 +124,9 @@ class RunLog:
     """The state of one run, its journal and its observers. Created by LocalRun; its driver and core use
     it."""
 
-    def __init__(self, state: Run, secrets: SecretMasker) -> None:
+    def __init__(self, state: Run, secrets: SecretMasker, contexts: RunContexts) -> None:
         self.state = state
+        self.contexts = contexts
         self.journal: RunJournal | None = None
         self.observers: tuple[Observer, ...] = ()
         self.live: LiveFeeds | None = None
@@ -152,7 +155,11 @@ class RunLog:
         """Applies a fact and returns the commands that follow. IllegalFact if the run does not allow it;
         then nothing has changed. Any other exception leaves the state damaged. Unless `patiently`, it may
         raise SlowEvaluation: the caller then makes the step again after a rebuild."""
-        journal = self.journal
+        journal, contexts = self.journal, self.contexts
+        if contexts.in_flight and isinstance(fact, (Finished, Failed)):
+            fact, pieces = contexts.record(fact)
+            if journal is not None:
+                journal.pieces |= pieces
         if journal is None:
             if self._secrets.known:
                 fact = mask_fact(fact, self._secrets)
@@ -708,6 +715,7 @@ class HostCore:
         finished just before: then its result, which is still queued, is dropped."""
         self.questions.discard(address)
         self.deadlines.pop(address, None)
+        self._log.contexts.forget(address)
         for held in [each for each in self._held if each.address == address]:
             self._held.remove(held)
         for fact in [fact for fact in self._results if getattr(fact, "address", None) == address]:

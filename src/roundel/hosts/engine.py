@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from roundel.hosts.contexts import RunContexts
 from roundel.hosts.control import AskHandler, RunRequest
 from roundel.hosts.live_events import CommitCache, LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts
@@ -208,6 +209,9 @@ class Engine(Protocol):
 
     def commits(self) -> AbstractContextManager[CommitCache]:
         """What this engine commits, of all runs, while the context lasts."""
+
+    def contexts(self, run_id: str) -> RunContexts | None:
+        """What model calls get of a run that is executed here; None of any other."""
 
     def recall(self, run_id: str) -> RememberedRun:
         """What this engine remembers of a run; empty if it has not executed it."""

@@ -37,6 +37,7 @@ from typing import Any
 
 import msgspec
 
+from roundel.hosts.contexts import CONTEXT_BYTES, RunContexts
 from roundel.hosts.control import (
     Answer,
     ChangeBreakpoints,
@@ -91,7 +92,7 @@ from roundel.hosts.unstored_parts import given_secrets, unstored_parts
 from roundel.journal.faults import not_stored_error
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.spending import TooManyRuns
-from roundel.journal.store import Busy, Claim, RunRow, Store, StoreError, StoreFailure
+from roundel.journal.store import Busy, Claim, Pinned, RunRow, Store, StoreError, StoreFailure
 from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Ask
 from roundel.kernel.debugging import STEP
@@ -146,7 +147,11 @@ class LocalEngine:
         elapsed: Callable[[], float] | None = None,
         policy: Policy = TRUSTED,
         token_name: TokenName | None = None,
+        context_bytes: int = CONTEXT_BYTES,
     ) -> None:
+        self._context_bytes = context_bytes
+        """How much each run may keep of what its model calls get; a run that is resumed also has the limit
+        that it was started with."""
         self._open_store, self._clock, self._elapsed = open_store, clock, elapsed
         self._policy = policy
         """What all runs may use that this engine executes, also those that it resumes."""
@@ -201,7 +206,9 @@ class LocalEngine:
 
     async def _create_stored(self, run: LocalRun, new: RunSpec, limits: Sequence[SharedLimit]) -> RunJournal:
         """Creates the run in the store, with its first fact, and claims it."""
-        pinned = pin(new.plan, new.script, new.limits)
+        pinned = msgspec.structs.replace(
+            pin(new.plan, new.script, new.limits), context_bytes=self._context_bytes
+        )
         try:
             return await create(
                 self.store,
@@ -236,7 +243,14 @@ class LocalEngine:
                 elapsed=self._elapsed,
                 policy=self._policy,
                 limits=limits,
+                context_bytes=self._limit_of(inspection.pinned),
             )
+
+    def _limit_of(self, pinned: Pinned | None) -> int:
+        """How much a run may keep of what its model calls get."""
+        if pinned is None or pinned.context_bytes is None:
+            return self._context_bytes
+        return min(pinned.context_bytes, self._context_bytes)
 
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
         """Starts the task that executes a run."""
@@ -552,13 +566,14 @@ class LocalEngine:
             limits: Sequence[SharedLimit] = ()
             if self._shared is not None and opening.row is not None:
                 limits = await self._shared.limits_of(opening.row.group, opening.row.started_by)
+            used = await self.store.pieces_size(claim.run_id)
             run = self._make_run(claim.run_id, opening, attach, limits)
             try:
                 run.use_store(self.store)
             except BaseException:
                 await run.discard()
                 raise
-            run.set_journal(journal)
+            run.set_journal(journal, used)
         except BaseException:
             await journal.close()
             raise
@@ -616,6 +631,10 @@ class LocalEngine:
     def recall(self, run_id: str) -> RememberedRun:
         return self._remembered.get(run_id)
 
+    def contexts(self, run_id: str) -> RunContexts | None:
+        execution = self._executions.get(run_id)
+        return execution.run.contexts if execution is not None else None
+
     def subscribe(self, run_id: str) -> contextlib.AbstractContextManager[LiveEvents]:
         return self._live.subscribe(run_id)
 
@@ -625,11 +644,12 @@ class LocalEngine:
     # Inspecting.
 
     async def inspect(self, run_id: str) -> Inspection:
-        run = self._get_executing(run_id)
+        execution = self._executions.get(run_id)
         # A stored run is read from the store even if it is executed here: its state in memory may be
-        # ahead of what is committed, and must not be seen yet.
-        if run is not None and run.journal is None:
-            return Inspection(run.plan, run.state)
+        # ahead of what is committed, and must not be seen yet. Any other run is nowhere else, also when it is
+        # over.
+        if execution is not None and execution.run.journal is None:
+            return Inspection(execution.run.plan, execution.run.state)
         return await open_run(self.store, run_id)
 
     async def release(self, seconds: float) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from roundel.hosts.clock import GivenClock, RunClock, SteadyClock
+from roundel.hosts.contexts import CONTEXT_BYTES, RunContexts
 from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
 from roundel.hosts.core import Observer, RunLog
 from roundel.hosts.driver import Driver, event_logger
@@ -74,6 +75,7 @@ class LocalRun:
         elapsed: Callable[[], float] | None = None,
         policy: Policy = TRUSTED,
         limits: Sequence[SharedLimit] = (),
+        context_bytes: int = CONTEXT_BYTES,
     ) -> None:
         self.plan, self.script = plan, script
         self.run_id = run_id or new_run_id()
@@ -92,6 +94,7 @@ class LocalRun:
             on_call=self._publish_call,
             elapsed=self._elapsed or clock,
             policy=policy,
+            context_bytes=context_bytes,
         )
         services.worked = self._worked
         ready = prepare(plan, services)
@@ -100,7 +103,7 @@ class LocalRun:
         self._middleware = MiddlewareChain(plan, (*ready.middleware, *middleware, *memory), services)
         edges = EdgeEvaluator(ready.functions, services)
         answers = AnswerSource(plan, script, ask, by)
-        self._log = RunLog(Run(plan), services.secrets)
+        self._log = RunLog(Run(plan), services.secrets, services.contexts)
         behaviours, spending = ready.behaviours, [limit for limit in limits if limit.quota.amounts]
         if spending and script is None:
             behaviours = Ledger(spending, self._log, clock, self.on_lost).guard(behaviours)
@@ -173,9 +176,15 @@ class LocalRun:
         """Releases what the run has leased, if it turns out that it cannot be executed."""
         await self._services.close()
 
-    def set_journal(self, journal: RunJournal) -> None:
-        """Stores the run from now on."""
+    @property
+    def contexts(self) -> RunContexts:
+        """What model calls get."""
+        return self._log.contexts
+
+    def set_journal(self, journal: RunJournal, used: int = 0) -> None:
+        """Stores the run from now on. `used`: the bytes of pieces of contexts that it has stored already."""
         self._log.journal = journal
+        self._log.contexts.use_journal(used)
 
     # Executing. `run` or `resume` is the whole body of a task of its own, which the driver may cancel.
 

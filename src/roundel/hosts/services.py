@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundel.hosts.clock import RunClock
+from roundel.hosts.contexts import KeepingModel, RunContexts
 from roundel.journal.store import Store
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
@@ -55,6 +56,7 @@ class NodeServices:
         record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
         on_call: CallCallback,
+        context_bytes: int = 0,
         elapsed: Callable[[], float] = time.monotonic,
         policy: Policy = TRUSTED,
     ) -> None:
@@ -73,6 +75,8 @@ class NodeServices:
         self.finder = policy.finder(workflow.functions, workflow_folder)
         self.folder = folder
         self._recorder = record
+        self.contexts = RunContexts(self.secrets, context_bytes)
+        """What model calls get."""
         self._publish_text = say
         self.publish_call = on_call
         """Publishes that a request leaves, or that a call waits before its next attempt."""
@@ -103,7 +107,17 @@ class NodeServices:
         return folder
 
     def model(self, node: Node) -> Model:
-        """The model of an agent: scripted, recorded or real."""
+        """The model of an agent: scripted, recorded or real. What it gets is kept, if the run keeps that."""
+        model = self._model(node)
+        if not self.contexts.limit:
+            return model
+        from roundel.nodes.agent_models import find_profile  # agents have imported it
+
+        profile = find_profile(node.config, self._workflow.models)
+        params = {} if profile is None else profile.params
+        return KeepingModel(model, self.contexts, params, node.log_output)
+
+    def _model(self, node: Node) -> Model:
         if self.script is not None:
             # The table of prices takes time to import, so it is read only if a cost can matter. The script
             # and the plan decide that, never what happened so far: a resumed run must count the same.

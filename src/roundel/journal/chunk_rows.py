@@ -27,14 +27,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.run_journal import MANY_FACTS, unpack
+from roundel.journal.run_journal import MANY_FACTS, PACKED, PLAIN, WORTH_PACKING, unpack
 from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, RunExists, StoreError
 from roundel.kernel.facts import VERSION, Entry
 
@@ -92,6 +93,32 @@ def append(
     if summary is not None:
         db.execute("UPDATE runs SET summary = ? WHERE no = ?", (summary, claim.run))
     return position
+
+
+def add_texts(db: sqlite3.Connection, run: int, texts: Mapping[str, bytes]) -> None:
+    """Adds texts of a run by their digests, in a transaction that has checked the claim. Those that are there
+    stay."""
+    rows = [(run, bytes.fromhex(digest), body) for digest, body in texts.items()]
+    db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", rows)
+
+
+def add_pieces(db: sqlite3.Connection, run: int, pieces: Mapping[str, bytes]) -> None:
+    """Adds what model calls got. Packed here, in the thread that writes: an event loop has better things to
+    do than to compress texts."""
+    if pieces:
+        add_texts(db, run, {digest: _pack_piece(body) for digest, body in pieces.items()})
+
+
+def _pack_piece(body: bytes) -> bytes:
+    return PLAIN + body if len(body) < WORTH_PACKING else PACKED + zlib.compress(body, 1)
+
+
+def unpack_piece(body: bytes) -> bytes:
+    """A piece as it was given; empty if it is damaged."""
+    try:
+        return zlib.decompress(body[1:]) if body[:1] == PACKED else body[1:]
+    except zlib.error:
+        return b""
 
 
 def encode_fields(fields: dict[str, Any] | None) -> bytes | None:

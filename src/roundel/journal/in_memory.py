@@ -93,6 +93,7 @@ class _StoredRun(Struct):
     chunks: list[ChunkRow] = field(default_factory=list)
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    pieces: dict[str, bytes] = field(default_factory=dict)
     summary: bytes | None = None
     progress: bytes | None = None
     shown: float = 0.0
@@ -148,6 +149,7 @@ class InMemoryStore:
                 sum(len(body) for *_, body in run.chunks)
                 + sum(len(snapshot.body) for snapshot in run.snapshots.values())
                 + sum(map(len, run.kept or ()))
+                + sum(map(len, run.pieces.values()))
                 for run in self._runs.values()
             )
 
@@ -212,6 +214,7 @@ class InMemoryStore:
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
+        pieces: Mapping[str, bytes] = {},
     ) -> int:
         """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
         disk."""
@@ -222,6 +225,8 @@ class InMemoryStore:
                     return 0  # repeated by a caller that did not know whether it succeeded
                 raise gap_error(claim, run.facts, first, self.location)
             position = self._add(run, chunk)
+            for digest, body in pieces.items():
+                run.pieces.setdefault(digest, body)
             now = self._now()
             # As often as SQLite writes the row; computing it with each append would make runs slower.
             due = status != run.status or not run.shown <= now < run.shown + UPDATE_EVERY
@@ -359,6 +364,17 @@ class InMemoryStore:
             known = run.texts if run is not None else {}
             return {digest: known[digest] for digest in digests if digest in known}
 
+    async def pieces(self, run_id: str, digests: Sequence[str]) -> dict[str, bytes]:
+        with self._lock:
+            run = self._runs.get(run_id)
+            known = run.pieces if run is not None else {}
+            return {digest: known[digest] for digest in digests if digest in known}
+
+    async def pieces_size(self, run_id: str) -> int:
+        with self._lock:
+            run = self._runs.get(run_id)
+            return sum(map(len, run.pieces.values())) if run is not None else 0
+
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         with self._lock:
             run = self._run(run_id)
@@ -453,7 +469,7 @@ class InMemoryStore:
             run = self._run(run_id)
             self._book_rest(run.number)
             run.kept, run.pruned = list(map(encode_event, events)), policy
-            run.snapshots, run.texts = {}, {}
+            run.snapshots, run.texts, run.pieces = {}, {}, {}
             self._clear(run)
 
     async def kept(self, run_id: str) -> list[Event] | None:

@@ -354,6 +354,8 @@ class RunJournal:
         """The status as it was last written."""
         self.spent: list[Spent] = []
         """What calls have used that had reserved something; booked with the next commit."""
+        self.pieces: dict[str, bytes] = {}
+        """What model calls got, by digest; stored with the facts that name it."""
         self._snapshots = Snapshotter(store, claim)
 
     def add(self, fact: Fact, secrets: SecretMasker | None = None) -> Fact:
@@ -411,8 +413,9 @@ class RunJournal:
         first, status = self._first, run.status
         self._first += chunk.count
         spent, self.spent = self.spent, []
+        pieces, self.pieces = self.pieces, {}
         position = await self.store.append(
-            self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run), spent
+            self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run), spent, pieces
         )
         self._status = status
         self._snapshots.count(chunk)

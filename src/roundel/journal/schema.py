@@ -74,7 +74,7 @@ CREATE TABLE chunks (
 );
 -- `place` is the number of the run and, in the lower 32 bits, that of its last event at that time.
 CREATE TABLE snapshots (place INTEGER PRIMARY KEY, facts INTEGER NOT NULL, body BLOB NOT NULL);
--- Long texts that snapshots refer to and that stand in no fact.
+-- Long texts that snapshots refer to and that stand in no fact, and what model calls got.
 CREATE TABLE texts (
     run INTEGER NOT NULL,
     digest BLOB NOT NULL,

@@ -45,6 +45,8 @@ from roundel.journal.chunk_rows import (
     FACTS,
     UPDATE_EVERY,
     RowUpdate,
+    add_pieces,
+    add_texts,
     append,
     appended,
     chunks_after,
@@ -62,6 +64,7 @@ from roundel.journal.chunk_rows import (
     newest_position,
     newest_position_of,
     no_run_error,
+    unpack_piece,
     without_facts,
 )
 from roundel.journal.database import Database
@@ -254,6 +257,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
+        pieces: Mapping[str, bytes] = {},
     ) -> int:
         # Nearly every append is one row, with one statement, which may be written inline. The row of the
         # run is left out of it, since it would be a second page in each commit; its status is the same,
@@ -270,11 +274,15 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         ):
             # The values of APPEND.
             row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence, chunk.seq)
-            position = await self._writer.add(
-                APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet
-            )
+            appended = (claim, first, chunk)
+            if pieces:
+                position = await self._writer.write(lambda db: self._append_with(db, row, appended, pieces))
+            else:
+                position = await self._writer.add(APPEND, row, self._refusal, appended, can_wait=quiet)
         else:
-            position = await self._append_with_row(claim, first, chunk, status, summary, progress, spent)
+            position = await self._append_with_row(
+                claim, first, chunk, status, summary, progress, spent, pieces
+            )
         if position:
             self._signal.notify(position, claim.run_id)
         return position
@@ -288,6 +296,7 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         summary: dict[str, Any] | None,
         progress: Progress | None,
         spent: Sequence[Spent],
+        pieces: Mapping[str, bytes],
     ) -> int:
         # Remembered before it is written: a write that fails ends the run in its host, so nothing wrong
         # is concluded from it.
@@ -299,12 +308,29 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
 
         def job(db: sqlite3.Connection) -> int:
             position = append(db, claim, first, self.location, chunk, update, ended, shown)
+            add_pieces(db, claim.run, pieces)
             book(db, claim.run, spent)
             if is_over(status):
                 book_rest(db, claim.run)
             return position
 
         return await self._writer.write(job)
+
+    def _append_with(
+        self,
+        db: sqlite3.Connection,
+        row: tuple[Any, ...],
+        appended: tuple[Claim, int, Chunk],
+        pieces: Mapping[str, bytes],
+    ) -> int:
+        """A job: the row of a chunk, and the pieces that its facts name. Returns the position of the chunk, 0
+        if it is there already."""
+        cursor = db.execute(APPEND, row)
+        position = (cursor.lastrowid or 0) if cursor.rowcount == 1 else 0
+        if not position and (failure := self._refusal(db, appended)) is not None:
+            raise failure
+        add_pieces(db, appended[0].run, pieces)
+        return position
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
         """For the writer: why APPEND changed no row."""
@@ -350,14 +376,12 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
         if not texts:  # one row, which can be written inline
             await self._writer.add(SAVE_SNAPSHOT, values, _explain_lost_claim, claim)
             return
-        packed = [
-            (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
-        ]
+        packed = {digest: zlib.compress(text.encode()) for digest, text in texts.items()}
 
         # The texts in the same transaction: a snapshot that refers to missing ones would not be usable.
         def job(db: sqlite3.Connection) -> None:
             _check_claim(db, db.execute(SAVE_SNAPSHOT, values), claim)
-            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", packed)
+            add_texts(db, claim.run, packed)
 
         await self._writer.write(job)
 
@@ -388,6 +412,22 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             with contextlib.suppress(zlib.error, UnicodeDecodeError):
                 texts[digest] = zlib.decompress(body).decode()
         return texts
+
+    async def pieces(self, run_id: str, digests: Sequence[str]) -> dict[str, bytes]:
+        query = "SELECT t.body FROM texts t JOIN runs r ON r.no = t.run WHERE r.id = ? AND t.digest = ?"
+
+        def job(db: sqlite3.Connection) -> dict[str, bytes]:
+            rows = ((each, db.execute(query, (run_id, bytes.fromhex(each))).fetchone()) for each in digests)
+            return {digest: row[0] for digest, row in rows if row is not None}
+
+        found = await self._writer.read(job)
+        # In a thread, and not in that of the writer: a call may have got megabytes.
+        return await asyncio.to_thread(lambda: {each: unpack_piece(body) for each, body in found.items()})
+
+    async def pieces_size(self, run_id: str) -> int:
+        query = "SELECT sum(length(t.body)) FROM texts t JOIN runs r ON r.no = t.run WHERE r.id = ?"
+        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+        return found[0] or 0
 
     async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
         return [entry.fact for entry in await self.entries(run_id, after)]

@@ -94,6 +94,8 @@ class Pinned(Struct, frozen=True):
     script_rights: tuple[str, ...] | None = None
     """What the script may do besides replying (llm/script.py). None without a script, and for runs that were
     stored before scripts had rights."""
+    context_bytes: int | None = None
+    """How many bytes the run may keep of what its model calls got; None if that was not chosen."""
 
 
 class RunRow(Struct, frozen=True):
@@ -316,6 +318,7 @@ class Store(Protocol):
         quiet: bool = False,
         progress: Progress | None = None,
         spent: Sequence[Spent] = (),
+        pieces: Mapping[str, bytes] = {},
     ) -> int:
         """Appends facts from number `first` on; they are durable when this returns. Returns their position; 0
         if nothing was appended, since there are no facts or the append is repeated. Fenced if the claim is
@@ -328,6 +331,9 @@ class Store(Protocol):
 
         `spent` is booked with the facts, and ends the reservations of these calls. A status in which the run
         is over books what the run still has reserved.
+
+        `pieces`, by digest, are stored with the facts: what model calls got (hosts/contexts.py). Those that
+        the run has already are ignored.
 
         Appends are written in the order in which they are requested, and nothing behind a gap: once one
         fails, all that follow fail.
@@ -390,6 +396,12 @@ class Store(Protocol):
         """The texts that were saved with snapshots. Those that are missing or damaged are left out: the
         caller then replays facts instead of using the snapshot."""
 
+    async def pieces(self, run_id: str, digests: Sequence[str]) -> dict[str, bytes]:
+        """What was stored with facts as `pieces`; those that are missing are left out."""
+
+    async def pieces_size(self, run_id: str) -> int:
+        """How many bytes the pieces of a run take, and its other texts."""
+
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         """A run's entries, without the first `after`. StoreError if one of them cannot be read or is missing.
         NoRun."""
@@ -447,7 +459,7 @@ class Store(Protocol):
     # Retention.
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
-        """Replaces the facts, snapshots, texts and control requests of a run by these events. The run
+        """Replaces the facts, snapshots, texts, pieces and control requests of a run by these events. The run
         cannot be claimed any more, and its entries cannot be read. NoRun."""
 
     async def kept(self, run_id: str) -> list[Event] | None:

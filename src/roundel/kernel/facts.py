@@ -126,15 +126,22 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """What a call used. Nodes report it with their outcome."""
 
     model_calls: int = 0
+    """The number of calls of models."""
     tool_calls: int = 0
+    """The number of calls of tools."""
     input_tokens: int = 0
+    """The tokens that models got."""
     output_tokens: int = 0
+    """The tokens of their answers."""
     cost_usd: float = 0
+    """What the calls cost, as far as that is known."""
     unpriced_calls: int = 0
     """The number of model calls whose cost is not known: no price is known, or, if there are no tokens
     either, the provider reported no usage."""
     model: str = ""
+    """The model that answered, as `provider:name`."""
     cached: bool = False
+    """The reply came from the cache."""
     scripted: bool = False
     """A script replied, so nothing was paid for."""
 
@@ -150,6 +157,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     """The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt."""
     error: str = ""
+    """What went wrong."""
     status: int | None = None
     """The HTTP status with which the provider refused; None if there is none."""
     retry_after: float | None = None
@@ -176,6 +184,8 @@ class CallRecord(Struct, frozen=True, omit_defaults=True):
     not streamed."""
     response_id: str = ""
     """The provider's id of the response."""
+    context: str = ""
+    """The digest of what the model got (hosts/contexts.py); empty if that was not kept, and for tools."""
 
 
 def record_of_failure(tried: Sequence[Attempt]) -> CallRecord | None:

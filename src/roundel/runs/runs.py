@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import msgspec
 
+from roundel.hosts.contexts import CONTEXT_BYTES
 from roundel.hosts.control import (
     Answer,
     ChangeBreakpoints,
@@ -58,6 +59,7 @@ from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
 from roundel.plan.model_choice import with_model
 from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
+from roundel.runs.calls import CallDetails, read_call
 from roundel.runs.failed_items import fork_failed_items
 from roundel.runs.forking import Difference
 from roundel.runs.idempotency import StartKey, start_once
@@ -95,6 +97,8 @@ class Runs:
     `unlock`, `resume`, `retry` and `step` need them again only in another process. They are remembered until
     the run is completed or stopped.
 
+    Each run that is executed here keeps `context_bytes` of what its model calls get, 0 for nothing.
+
     What a call does is stored with the name of who does it: its `by`, or that of this object.
 
     `on_warnings` gets the warnings of each call: about a workflow and a script when they are loaded, and of
@@ -107,9 +111,11 @@ class Runs:
         engine: Engine | None = None,
         on_warnings: WarningHandler | None = warn_caller,
         by: str = "",
+        context_bytes: int = CONTEXT_BYTES,
     ) -> None:
         self._place = store
         self._by = by
+        self._context_bytes = context_bytes
         self._on_warnings = on_warnings
         self._warnings: dict[str, tuple[Diagnostic, ...]] = {}
         """The warnings about the workflow and the script of runs, by run."""
@@ -127,7 +133,7 @@ class Runs:
         if self._given_engine is not None:
             return self._given_engine
         if self._local is None:
-            self._local = LocalEngine(lambda: self.store)
+            self._local = LocalEngine(lambda: self.store, context_bytes=self._context_bytes)
         return self._local
 
     async def __aenter__(self) -> Self:
@@ -715,6 +721,13 @@ class Runs:
         tally = RoundTally(await self._speakers(run_id))
         await count_events(self.store, run_id, tally)
         return await asyncio.to_thread(tally.loops)
+
+    async def call(self, run_id: str, address: str, call: int | None = None) -> CallDetails:
+        """What one call of a model or a tool got and returned: the `call`-th at its address, the last one
+        without a number. `complete` is False, and `why` says why, where something was not kept. Of a call
+        that is in flight, only the process that makes it knows what it got. NoCall if there is none;
+        StoreError if the run was pruned."""
+        return await read_call(self.engine, lambda: self.store, await self._known(run_id), address, call)
 
     async def script(self, run_id: str) -> str:
         """What models, tools and people answered in a run, as the text of a script file, with which a run of

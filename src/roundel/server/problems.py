@@ -22,6 +22,7 @@ from roundel.hosts.shared_budgets import NoRoomLeft
 from roundel.journal.documents import DocumentConflict
 from roundel.journal.store import Busy, Gone, NoRun, StoreError, StoreFailure
 from roundel.plan.overrides import LimitError
+from roundel.runs.calls import NoCall
 from roundel.runs.idempotency import IdempotencyConflict
 from roundel.runs.lookup import AmbiguousRun
 from roundel.workflow.breakpoints import BreakpointError
@@ -88,8 +89,8 @@ def problem_of(error: Exception) -> Problem | None:
     """The problem that an error of a lower layer is; None for a defect."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, (NoRun, AmbiguousRun)):
-        return not_found()
+    if isinstance(error, (NoRun, AmbiguousRun, NoCall)):
+        return not_found(str(error) if isinstance(error, NoCall) else "")
     if isinstance(error, (EditConflict, DocumentConflict)):
         return Problem(409, "stale", str(error))
     if isinstance(error, IdempotencyConflict):

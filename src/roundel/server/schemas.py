@@ -29,6 +29,13 @@ def struct_response(kind: Any, description: str = "Successful Response") -> dict
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
+def either_response(*kinds: Any) -> dict[str, Any]:
+    """A JSON response with a value of one of these types, which has no tag."""
+    schemas = [struct_response(kind)["content"]["application/json"]["schema"] for kind in kinds]
+    content = {"application/json": {"schema": {"anyOf": schemas}}}
+    return {"description": "Successful Response", "content": content}
+
+
 def struct_components() -> dict[str, Any]:
     """The schemas of all structs in responses, by name."""
     _, found = msgspec.json.schema_components(_kinds, ref_template=REFERENCE.format(model="{name}"))

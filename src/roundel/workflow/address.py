@@ -33,6 +33,7 @@ class PathStep(Struct, frozen=True, gc=False, omit_defaults=True):
     node: str | None = None
     """A node with a graph inside, which has rounds if it repeats it."""
     round: int = 0
+    """The number of the round."""
     part: str = ""
     """`2` or `2.1`, for a part of a dynamic edge."""
     repeat: int = 0

@@ -26,6 +26,22 @@ export interface AnswerBody {
   at?: string;
 }
 
+/** One attempt at a call that failed. */
+export interface Attempt {
+  /** The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt. */
+  model: string;
+  /** What went wrong. */
+  error: string;
+  /** The HTTP status with which the provider refused; None if there is none. */
+  status: number | null;
+  /** How many seconds the provider asked to wait; None if it did not. */
+  retry_after: number | null;
+  /** The time inside the provider or the function. */
+  seconds: number;
+  /** The wait before the next attempt. */
+  waited: number;
+}
+
 /** Who did what. */
 export interface AuditEntry {
   /** The number of the entry. */
@@ -160,6 +176,106 @@ export interface BudgetView {
   resets: string | null;
   /** The limits. */
   parts: BudgetPart[];
+}
+
+/** One call of a model or a tool: what it got, and how it went. */
+export interface CallDetails {
+  /** The id of the run. */
+  run_id: string;
+  /** The address of the call. */
+  address: string;
+  /** The id of the node that made it. */
+  node_id: string;
+  /** What is around the node, as in events. */
+  path: PathStep[];
+  /** The part of a dynamic edge. */
+  part: string;
+  /** What was called. */
+  kind: "model" | "tool";
+  /** Its number among the calls at its address, from 1. */
+  call: number;
+  /** How many calls there are at the address. */
+  calls: number;
+  /** Whether it has ended. */
+  state: "ended" | "in_flight";
+  /** Whether all that it got is here. */
+  complete: boolean;
+  /** Why not. */
+  why: string;
+  /** The model that answered, as `provider:name`. */
+  model: string;
+  /** The settings that the model got, without keys and headers. */
+  params: Record<string, unknown>;
+  /** Whether the model might use the tools. */
+  may_call: boolean;
+  /** Whether the model was told who said what, where several nodes spoke to it. */
+  speakers: boolean;
+  /** The system text. */
+  system: CallPart | null;
+  /** The messages, the oldest first. */
+  messages: CallPart[];
+  /** The rounds of tools behind them: what the model said, its calls and their results. */
+  exchanges: CallPart[];
+  /** The messages behind those: earlier answers, and instructions to repair or reflect. */
+  after: CallPart[];
+  /** The declarations of the tools. */
+  tools: CallPart | null;
+  /** The JSON Schema of the answer. */
+  schema: CallPart | null;
+  /** How many messages and rounds in the middle are not listed. */
+  omitted: number;
+  /** What the model answered: its text, and in `value` its `data` and `tool_calls`. */
+  reply: CallPart | null;
+  /** What the call used. */
+  usage: Usage | null;
+  /** Why the model stopped. */
+  stop: string;
+  /** The name of the tool. */
+  tool: string;
+  /** How the call of the tool ended, as in `tool_call`; `waiting` for a person, or `running`. */
+  status: string;
+  /** The arguments that the model asked for. */
+  arguments: CallPart | null;
+  /** The arguments that a person allowed, if one was asked. */
+  approved: CallPart | null;
+  /** Who decided about the call. */
+  by: string;
+  /** What the tool returned. */
+  result: CallPart | null;
+  /** The failed attempts before the last one. */
+  attempts: Attempt[];
+  /** The time inside the provider or the tool; null if it is not known. */
+  seconds: number | null;
+  /** Seconds until the first part of a streamed answer. */
+  first_token: number | null;
+  /** Why it failed. */
+  error: string;
+  /** The kind of the failure. */
+  error_type: string;
+}
+
+/** A part of what a call got or returned. */
+export interface CallPart {
+  /** Its name, with which its text can be read in pages. */
+  piece: string;
+  /** What it is; `missing` if it is not stored any more. */
+  kind: "approved" | "arguments" | "exchange" | "message" | "missing" | "reply" | "result" | "schema" | "system" | "tools";
+  /** `user`, `assistant` or `system`, for a message. */
+  role: string;
+  /** The id of the node that sent the message. */
+  source: string;
+  /** Its text. */
+  text: string;
+  /** What is no text: the blocks of a message, the calls and results of a round of tools, arguments, a schema. */
+  value: unknown;
+  /** Its length, if it is not complete. */
+  bytes: number;
+  /** How many bytes are missing in the middle. */
+  cut: number;
+  /** The answer has only the beginning of the text, or nothing of it; `?piece=` reads all of it. */
+  more: boolean;
+  /** Why it is not complete. */
+  why: string;
 }
 
 /** Every node type, and every other object of a workflow, with its fields in order. */
@@ -770,6 +886,20 @@ export interface NodeQueue {
   messages: WaitingMessage[];
 }
 
+/** A step inwards: a round of a loop, or the inside of a node. Exactly one of `loop` and `node` is set. */
+export interface PathStep {
+  /** The entry of a loop of edges. */
+  loop: string | null;
+  /** A node with a graph inside, which has rounds if it repeats it. */
+  node: string | null;
+  /** The number of the round. */
+  round: number;
+  /** `2` or `2.1`, for a part of a dynamic edge. */
+  part: string;
+  /** From 2: which run of a body in this round. */
+  repeat: number;
+}
+
 /** A text to draw. */
 export interface PictureBody {
   /** The text of a workflow. */
@@ -1350,6 +1480,20 @@ export interface TemplateView {
   ok: boolean;
 }
 
+/** A page of the text of a part. */
+export interface TextPage {
+  /** The name of the part. */
+  piece: string;
+  /** Where the page begins, in characters. */
+  offset: number;
+  /** The page. */
+  text: string;
+  /** The characters of the whole text. */
+  length: number;
+  /** The offset of the next page; null on the last one. */
+  next: number | null;
+}
+
 /** A token to create. */
 export interface TokenBody {
   /** A name for people. */
@@ -1446,6 +1590,28 @@ export interface UnlockBody {
   note?: string;
   /** A node outside of the loop: the run leaves the loop, and continues there. */
   exit?: string;
+}
+
+/** What a call used. Nodes report it with their outcome. */
+export interface Usage {
+  /** The number of calls of models. */
+  model_calls: number;
+  /** The number of calls of tools. */
+  tool_calls: number;
+  /** The tokens that models got. */
+  input_tokens: number;
+  /** The tokens of their answers. */
+  output_tokens: number;
+  /** What the calls cost, as far as that is known. */
+  cost_usd: number;
+  /** The number of model calls whose cost is not known: no price is known, or, if there are no tokens either, the provider reported no usage. */
+  unpriced_calls: number;
+  /** The model that answered, as `provider:name`. */
+  model: string;
+  /** The reply came from the cache. */
+  cached: boolean;
+  /** A script replied, so nothing was paid for. */
+  scripted: boolean;
 }
 
 /** A variable of a workflow, for the form that starts it. */

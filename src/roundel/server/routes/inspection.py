@@ -8,13 +8,14 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from roundel.drawing.drawing import Density
 from roundel.hosts.control import Question
 from roundel.kernel.events import RoundStatus, stamp
+from roundel.runs.calls import CallDetails, TextPage, page_of, shortened
 from roundel.runs.inspection import RunInspection
 from roundel.runs.rounds import LoopRounds
 from roundel.server.admission import Route
@@ -23,7 +24,7 @@ from roundel.server.context import context_of
 from roundel.server.library import in_worker
 from roundel.server.problems import Problem
 from roundel.server.routes.runs import RunId, Viewer
-from roundel.server.schemas import json_response, struct_response
+from roundel.server.schemas import either_response, json_response, struct_response
 from roundel.server.text_jobs import DrawRun, RunPlan
 from roundel.workflow.message import Message
 
@@ -112,6 +113,44 @@ async def get_questions(run_id: RunId, request: Request, who: Viewer) -> list[di
     context = context_of(request)
     await context.visible_row(who, run_id)
     return [_question_view(question) for question in await context.runs.questions(run_id)]
+
+
+class CallQuery(BaseModel):
+    """Which call of an address to read, and what of it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    call: Annotated[int | None, Field(ge=1)] = None
+    """Its number among the calls at the address; the last one without it."""
+    piece: ShortText = ""
+    """Only the text of this part, in pages."""
+    offset: Annotated[int, Field(ge=0)] = 0
+    """Where the page begins, in characters."""
+
+
+@router.get(
+    "/runs/{run_id}/calls/{address:path}",
+    responses={**problems(409, 429), 200: either_response(CallDetails, TextPage)},
+)
+async def get_call(
+    run_id: RunId,
+    request: Request,
+    who: Viewer,
+    address: Annotated[str, Path(description="The address of the call, such as `Writer[3]/Critic`.")],
+    query: Annotated[CallQuery, Query()],
+) -> Response:
+    """What a call of a model or a tool got and returned. Long texts are shortened (`more`); with `piece`, a
+    page of the text of one part."""
+    context = context_of(request)
+    row = await context.visible_row(who, run_id)
+    async with context.long_work.turn(who, row):
+        details = await context.runs.call(run_id, address, query.call)
+    return json_response(await asyncio.to_thread(_encode_call, details, query))
+
+
+def _encode_call(details: CallDetails, query: CallQuery) -> bytes:
+    found = page_of(details, query.piece, query.offset) if query.piece else shortened(details)
+    return msgspec.json.encode(found, enc_hook=repr)
 
 
 class RoundView(ResponseBody):
