@@ -14,6 +14,7 @@ import pytest
 
 import roundel
 from roundel import Agent, LoopAgent, LoopMode, SequentialAgent
+from tests.events import node_status
 
 
 def shout(text: str) -> str:
@@ -39,7 +40,7 @@ def test_sequential_agents_run_in_order() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(sequence, "tea", script={"Writer": "a text"}, on_event=events.append)
     assert (result.output, result.nodes) == ("A TEXT", {"Writer": 1, "shout": 1, "Words": 1, "Join": 1})
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran == ["Writer", "shout", "Words", "Words/Join"]
 
 
@@ -94,7 +95,7 @@ def test_the_same_name_at_two_places_is_two_nodes() -> None:
     team = SequentialAgent("Team", [part, SequentialAgent("Other", [part, Agent("A")]), Agent("A")])
     events: list[roundel.Event] = []
     result = roundel.run(team, "x", script={"A": ["a", "b", "c", "d"]}, on_event=events.append)
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran == ["Part", "Part/A", "Other", "Other/Part", "Other/Part/A", "Other/A", "A"]
     assert result.completed
     loop = LoopAgent("A", Agent("A"), LoopMode.count(2))

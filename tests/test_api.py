@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import roundel
+from tests.events import node_status
 
 FILE = """
 graph:
@@ -115,7 +116,7 @@ def test_closing_the_stream_stops_the_run() -> None:
     async def watch() -> None:
         stream = roundel.stream(graph, "go")
         async for event in stream:
-            if event.fields().get("status") == "running":
+            if node_status(event) == "running":
                 break
         await stream.aclose()
 

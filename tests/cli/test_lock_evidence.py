@@ -45,7 +45,7 @@ def test_an_unknown_cost_is_explained(size: int, lock: str, line: str) -> None:
     run.start("go").finish()
     assert f"locked: {lock}, at A[1]/A" in shown(run)
     [event] = [event for event in run.events if event.event == "limit_reached"]
-    assert format_event(event, None) == f"A[1]/A  limit reached  {line}"
+    assert format_event(event) == f"A[1]/A  limit reached  {line}"
 
 
 def test_the_cost_of_a_small_request_is_not_shown_as_nothing() -> None:

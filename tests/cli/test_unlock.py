@@ -79,10 +79,19 @@ def trace(folder: Path) -> list[tuple[Any, ...]]:
     events = [json.loads(line) for line in lines]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     return [
-        (event["event"], event.get("address"), event["data"])
+        (event["event"], event.get("address"), without_times(event))
         for event in events
         if event["event"] not in LOCKING
     ]
+
+
+def without_times(event: dict[str, Any]) -> dict[str, Any]:
+    """Its data without what depends on the clock, and on the limits of the run."""
+    data: dict[str, Any] = event["data"]
+    if event["event"] not in ("loop_round", "round_finished", "loop_exit"):
+        return data
+    left_out = ("seconds", "work_seconds", "limit", "limit_by")
+    return {name: value for name, value in data.items() if name not in left_out}
 
 
 def killed(folder: Path, *command: str, after: int) -> None:

@@ -86,7 +86,11 @@ class Story:
 
 
 def plain(event: Event) -> tuple[Any, ...]:
-    data = {name: value for name, value in event.fields().items() if name != "deadline"}
+    data = {
+        name: value
+        for name, value in event.fields().items()
+        if name not in ("deadline", "seconds", "work_seconds", "lane", "entry")
+    }
     return event.event, event.node_id, event.address, data
 
 

@@ -11,6 +11,7 @@ import roundel
 from roundel.hosts import services
 from roundel.llm.script import ScriptedModel
 from roundel.nodes.services import Reply, Request, StreamCallback
+from tests.events import node_status
 
 HERE = Path(__file__).parent
 VARIABLES = {"MODEL": "m", "BASE_URL": "http://localhost", "API_KEY": "none"}
@@ -28,7 +29,7 @@ def run(name: str, script: dict[str, Any]) -> tuple[roundel.Result, dict[str, li
     given: dict[str, list[str]] = {}
 
     def note(event: roundel.Event) -> None:
-        if event.fields().get("status") == "completed":
+        if node_status(event) == "completed":
             given.setdefault(str(event.address), []).append(event.fields().get("output", ""))
 
     result = roundel.run(HERE / f"{name}.yaml", "go", script=script, on_event=note)

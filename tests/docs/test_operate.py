@@ -32,7 +32,7 @@ def exported(folder: Path) -> set[str]:
     used = {"input_tokens": 1, "output_tokens": 2, "model": "openai:gpt-4o", "cost_usd": 0.25}
     events: tuple[tuple[str, dict[str, Any]], ...] = (
         ("node_state_change", {"status": "running"}),
-        ("token_usage", used),
+        ("model_call", {"status": "completed", "seconds": 1.5, **used}),
         ("run_state_change", {"status": "suspended_locked"}),
     )
     for number, (name, data) in enumerate(events, 1):

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import roundel
+from roundel.hosts.clock import LOOK_EVERY
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
@@ -82,9 +83,11 @@ def told(limits: dict[str, Any], jumps: list[float]) -> tuple[str, str, list[Any
 
 
 def _untimed(value: Any) -> Any:
-    """Without durations, which are rounded to milliseconds."""
+    """Without durations, which are rounded to milliseconds. How long a round took is the difference of its
+    timestamps, so it contains the jump; how long it worked does not."""
     if isinstance(value, dict):
-        return {key: _untimed(inner) for key, inner in value.items()}
+        jumps = ("seconds",) if "loop" in value else ()
+        return {key: _untimed(inner) for key, inner in value.items() if key not in jumps}
     if isinstance(value, (list, tuple)):
         return [_untimed(inner) for inner in value]
     return round(value, 2) if isinstance(value, float) else value
@@ -283,6 +286,7 @@ def test_an_answer_is_in_time_by_the_wall_clock_while_other_work_goes_on(
                 if event.event == "human_input_required":
                     break
             machine.time += jump
+            machine.passes(LOOK_EVERY)
             if is_late:
                 with pytest.raises(StoreError, match="had to be answered before"):
                     await runs.answer(run_id, "yes", execute=False)

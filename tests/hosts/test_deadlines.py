@@ -25,6 +25,7 @@ from roundel.kernel.facts import Answered, Expired, Paused, Resumed, TimeUp
 from roundel.kernel.unlock import CHECKS
 from roundel.runs.runs import Runs
 from roundel.workflow.message import Message
+from tests.events import node_status
 from tests.hosts.core_host import CoreHost
 from tests.kernel.simulator import plan_of
 from tests.kernel.test_deadlines import LOOP
@@ -96,7 +97,7 @@ def test_deadline_passes_while_other_calls_are_in_flight() -> None:
     def watch(event: roundel.Event) -> None:
         if event.event == "human_input_timeout":
             released.set()
-        if event.fields().get("status") == "completed":
+        if node_status(event) == "completed":
             order.append(event.address or "")
 
     assert roundel.run(graph, "go", on_event=watch).status == "completed"
@@ -305,9 +306,9 @@ class Timed(CoreHost):
     """People answer after some time that depends on the address of the question alone."""
 
     def __init__(self, replies: int, seed: int) -> None:
-        super().__init__(plan_of(LOOP), {"Writer": ["one", "two", "three"]}, random.Random(seed), person=True)
         self.machine, self.replies = Machine(), replies
         self.read = self.machine.clock()
+        super().__init__(plan_of(LOOP), {"Writer": ["one", "two", "three"]}, random.Random(seed), person=True)
 
     def now(self) -> float:
         return self.read.now()
@@ -320,8 +321,8 @@ class Timed(CoreHost):
         """Another process resumes the run; its wall clock may be behind."""
         if self.dice.random() < 0.5:
             self.machine.wall -= self.dice.uniform(0, 3600)
-        self.kill()
         self.read = self.machine.clock(self.log.state.since)
+        self.kill()
 
     def asked(self) -> list[Ask]:
         commands = (call.command for call in self.log.state.calls.values())

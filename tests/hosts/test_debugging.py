@@ -20,6 +20,8 @@ from roundel.hosts.local import LocalEngine
 from roundel.journal import run_journal
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.store import StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.payloads import ModelCallEnded
 from roundel.workflow.breakpoints import BreakpointError
 from roundel.workflow.graph import Node
 from tests.runs import debug_workflows
@@ -511,6 +513,11 @@ def test_an_interrupted_step_holds_the_other_branches_back(place: str, bench: Be
     run_story(place, story)
 
 
+def is_answered(event: Event) -> bool:
+    """Whether a model has answered."""
+    return isinstance(event.data, ModelCallEnded) and event.data.status == "completed"
+
+
 @pytest.mark.parametrize("way", ["step", "step of a round", "breakpoints"])
 def test_after_a_lock_a_run_does_not_stop_twice_at_the_same_node(way: str, place: str) -> None:
     async def story(runs: Runs) -> None:
@@ -544,8 +551,8 @@ def test_after_a_lock_a_run_does_not_stop_twice_at_the_same_node(way: str, place
                 (["A"], "completed") if way == "step of a round" else (["A", "B"], "paused")
             )
         undisturbed = await begin(runs, PARALLEL, BRANCHES)
-        calls = [event.address for event in await runs.events(run_id) if event.event == "token_usage"]
-        done = [event.address for event in await runs.events(undisturbed) if event.event == "token_usage"]
+        calls = [event.address for event in await runs.events(run_id) if is_answered(event)]
+        done = [event.address for event in await runs.events(undisturbed) if is_answered(event)]
         assert len(calls) == len(set(calls))
         assert set(calls) <= set(done)
 

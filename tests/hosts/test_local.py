@@ -13,6 +13,7 @@ import roundel
 from roundel.hosts.local_run import LocalRun
 from roundel.llm.script import script_from
 from roundel.workflow.message import Message
+from tests.events import readable
 
 
 def agents(*names: str) -> list[dict[str, Any]]:
@@ -239,7 +240,7 @@ def test_run_without_an_ask_callback_waits() -> None:
     assert result.status == "waiting"
     assert [event.event for event in events[-2:]] == ["human_input_required", "run_state_change"]
     assert events[-2].fields()["prompt"] == "Which colour?"
-    assert events[-1].fields() == {"status": "waiting", "reason": "for Ask"}
+    assert readable(events[-1]) == {"status": "waiting", "reason": "for Ask"}
 
 
 def test_ask_callback_answers_a_human_node() -> None:

@@ -13,6 +13,7 @@ import pytest
 import roundel
 from roundel.workflow.functions import entry_points
 from roundel.workflow.graph import Node
+from tests.events import node_status, readable
 
 Messages = tuple[roundel.Message, ...]
 
@@ -63,7 +64,7 @@ def test_middleware_runs_in_order_before_and_after_a_node() -> None:
     result = roundel.run(chain("A"), script=SCRIPT, middleware=[first, second], on_event=events.append)
     assert result.output == "a12"
     assert first.seen == second.seen == ["before A", "after A"]
-    assert events[-2].fields() == {"status": "completed", "output": "a12"}
+    assert readable(events[-2]) == {"status": "completed", "output": "a12"}
 
 
 def test_middleware_may_return_any_number_of_messages() -> None:
@@ -232,9 +233,7 @@ def test_a_resumed_run_uses_the_middleware_given_on_resume(tmp_path: Path) -> No
         async with roundel.Runs(store) as runs:
             assert await runs.replay(waiting.run_id) is None
             events = await runs.events(waiting.run_id)
-        return [event.fields()["output"] for event in events if event.fields().get("status") == "completed"][
-            :3
-        ]
+        return [event.fields()["output"] for event in events if node_status(event) == "completed"][:3]
 
     assert asyncio.run(texts()) == ["a1", "yes2", "b2"]
 

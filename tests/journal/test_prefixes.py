@@ -26,9 +26,11 @@ from roundel.nodes import TYPES
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
+from tests.events import without_figures
 from tests.journal.stores import resumed, using
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import FAILS, wanted
+from tests.kernel.simulator import timeless
 
 Case = tuple[Workflow, str, Script]
 
@@ -78,7 +80,9 @@ def by_place(trace: list[Event]) -> dict[str, list[Any]]:
     places: dict[str, list[Any]] = {}
     for event in trace:
         if event.address is not None:
-            places.setdefault(event.address, []).append((event.event, event.node_id, event.data))
+            places.setdefault(event.address, []).append(
+                (event.event, event.node_id, without_figures(timeless(event.data)))
+            )
     return places
 
 

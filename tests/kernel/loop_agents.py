@@ -161,6 +161,8 @@ class Maker:
     """Whether agents may have tools."""
     handled: bool = False
     """Whether nodes may have edges for failures."""
+    rough: bool = False
+    """Whether anything may end what runs beside it. What a workflow means then depends on who is quicker."""
 
     def name(self, kind: str) -> str:
         self.names += 1
@@ -256,6 +258,7 @@ class Maker:
     def graph(self, depth: int, jumps: bool) -> Piece:
         shapes = [self.chain, self.chain, self.fork, self.cycle, self.leaving, self.leaving]
         shapes += [self.rescue, self.retry] * 4 if self.handled else []
+        shapes += [self.fork] * 6 if self.rough else []
         return self.dice.choice(shapes)(depth, jumps)
 
     def chain(self, depth: int, jumps: bool) -> Piece:
@@ -275,8 +278,10 @@ class Maker:
         nodes = [piece.written for piece in pieces]
         return Piece({"nodes": nodes, "edges": edges, "start": names[0], "end": names[-1]}, play)
 
-    def fork(self, _depth: int, _jumps: bool) -> Piece:
+    def fork(self, depth: int, jumps: bool) -> Piece:
         first, one, other = (self.speaker(calm=True) for _ in range(3))
+        if self.rough and depth > 0:
+            one, other = self.loop(depth), self.node(depth - 1, jumps)
         join = self.name("Join")
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
@@ -411,10 +416,10 @@ class Maker:
         # What is called off among rounds at the same time depends on who is quicker: no jump out of there,
         # and no failure that ends just some of them.
         catches = strategy.get("on_error", "stop") != "stop"
-        if width > 1 and self.caught and not catches:
+        if width > 1 and self.caught and not catches and not self.rough:
             strategy["on_error"], catches = "null", True
         self.at_once, self.caught = self.at_once + (width > 1), self.caught + catches
-        body = self.body(depth - 1, jumps=not self.at_once)
+        body = self.body(depth - 1, jumps=self.rough or not self.at_once)
         self.at_once, self.caught = self.at_once - (width > 1), self.caught - catches
         config: dict[str, Any] = {"strategy": strategy, "body": body.written}
         if carry or not sees:
@@ -664,8 +669,19 @@ class Loop:
 def case(seed: int, tools: bool = False, handled: bool = False) -> tuple[dict[str, Any], str, Script, Play]:
     """A workflow, an input, a script, and what it means; most agents have tools, if there are to be any, and
     many failures are handled, if they are to be."""
-    maker = Maker(Random(seed), tools=tools, handled=handled)
-    whole = maker.graph(4, False) if handled else maker.chain(3, False)
+    return _case(Maker(Random(seed), tools=tools, handled=handled))
+
+
+def rough_case(seed: int) -> tuple[dict[str, Any], str, Script]:
+    """The same with jumps and failures beside each other, for rules that hold whatever a workflow means."""
+    maker = Maker(Random(seed), tools=seed % 3 == 0, handled=seed % 2 == 0, rough=True)
+    workflow, text, script, _ = _case(maker)
+    return workflow, text, script
+
+
+def _case(maker: Maker) -> tuple[dict[str, Any], str, Script, Play]:
+    tools, handled = maker.tools, maker.handled
+    whole = maker.graph(4, False) if handled or maker.rough else maker.chain(3, False)
     script = {name: _replies(maker, name) for name in maker.agents if maker.pick(True, True, True, False)}
     offered = {name: {"python": "statistics:mean"} for name in TOOLS} if tools else {}
     return {"graph": whole.written, "tools": offered}, maker.pick(*WORDS, *LISTS), script, whole.play

@@ -51,6 +51,20 @@ class Execution:
     outputs: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class LoopEvent:
+    """A round begins or ends, or a loop is left. The fields that an event does not have are empty."""
+
+    event: str  # loop_round | round_finished | loop_exit
+    address: str  # of the round; of the last one if the loop is left
+    loop: str
+    round: int
+    entry: int = 0  # loop_round, loop_exit: which entry of the loop, from 1
+    triggered_by: tuple[str, ...] = ()  # loop_round: whose edges began it
+    model_calls: int = 0  # round_finished, loop_exit: how often a model was asked inside
+    by: str = ""  # loop_exit: whose edge left the loop
+
+
 @dataclass
 class Trace:
     """What a run did. `loops` maps the id of a loop to its rounds, summed over all entries."""
@@ -61,6 +75,7 @@ class Trace:
     runs: dict[str, int]
     loops: dict[str, int]
     model_calls: int = 0  # how often a model was asked, whether it answered or failed
+    loop_events: list[LoopEvent] = field(default_factory=list)
 
 
 def interpret(workflow: dict[str, Any], text: str, script: dict[str, list[str]]) -> Trace:
@@ -391,6 +406,10 @@ class _Run:
         self.entry_of_loop: str | None = None  # the node whose queue is the task of the innermost
         self.seen: list[_Message] = []  # what tools gave, as the model sees it in its next call
         self.loops: dict[str, int] = {}
+        self.entered: dict[str, int] = {}
+        self.triggers: dict[str, set[str]] = {}  # the executions whose edges have marked a node
+        self.sent: list[tuple[Place, str, set[str]]] = []  # where, who, and which nodes it triggered
+        self.loop_events: list[LoopEvent] = []
         self.model_calls = 0
         self.executions: list[Execution] = []
         self.actions: dict[str, Callable[[str, list[_Message]], list[_Message]]] = {
@@ -414,7 +433,9 @@ class _Run:
         return ""
 
     def trace(self, status: str, output: str) -> Trace:
-        return Trace(status, output, self.executions, self.runs, self.loops, self.model_calls)
+        return Trace(
+            status, output, self.executions, self.runs, self.loops, self.model_calls, self.loop_events
+        )
 
     # Each of these returns the targets of the triggering edges that fired.
 
@@ -443,15 +464,19 @@ class _Run:
         plan = _make_plan(self.order, self.edges, unit.members, entry, self.fixed)
         self.reset_counters(plan)
         self.entries.append(_Entry())
+        self.entered[entry] = self.entered.get(entry, 0) + 1
         exits = self.run_rounds(plan, entry, place, path)
         self.entries.pop()
         if exits:
             self.marks -= unit.members
+            for member in unit.members:
+                self.triggers.pop(member, None)
         return exits
 
     def run_rounds(self, plan: _Plan, entry: str, place: Place, path: str) -> set[str]:
-        number = 0
-        while entry in self.marks:
+        number, calls, which, here, since = 0, self.model_calls, self.entered[entry], "", 0
+        exits: set[str] = set()
+        while entry in self.marks and not exits:
             number += 1
             if number > self.cap(entry):
                 raise _Stopped("suspended_locked")
@@ -460,10 +485,21 @@ class _Run:
             here = f"{path}.{own}" if path else own
             if number == 1:
                 self.entry_of_loop = entry
+            before, since = self.model_calls, len(self.sent)
+            began = LoopEvent("loop_round", here, entry, number, which, self.take_triggers(entry))
+            self.loop_events.append(began)
             exits = self.run_scope(plan, place, here, number)
-            if exits:
-                return exits
-        return set()
+            used = self.model_calls - before
+            self.loop_events.append(LoopEvent("round_finished", here, entry, number, model_calls=used))
+        leavers = [(where, node) for where, node, fired in self.sent[since:] if fired - plan.nodes]
+        by = min(leavers)[1] if exits else ""
+        used = self.model_calls - calls
+        left = LoopEvent("loop_exit", here, entry, number, which, model_calls=used, by=by)
+        self.loop_events.append(left)
+        return exits
+
+    def take_triggers(self, node: str) -> tuple[str, ...]:
+        return tuple(sorted(self.triggers.pop(node, ())))
 
     def reset_counters(self, plan: _Plan) -> None:
         """Entering a loop resets the counters right in it, not those of its inner loops."""
@@ -473,6 +509,7 @@ class _Run:
 
     def run_node(self, node: str, place: Place, path: str) -> set[str]:
         self.marks.discard(node)
+        self.triggers.pop(node, None)
         queue = self.take(node, place)
         if self.entry_of_loop == node:
             self.entries[-1].task, self.entry_of_loop = queue, None
@@ -559,6 +596,9 @@ class _Run:
                     if edge.trigger:
                         fired.add(edge.target)
         self.marks |= fired
+        for target in fired:
+            self.triggers.setdefault(target, set()).add(self.here[0])
+        self.sent.append((place, node, fired))
         return fired
 
     # What the types of nodes do.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
@@ -23,6 +25,7 @@ from roundel.kernel.facts import (
     encode_fact,
     with_decisions,
 )
+from roundel.kernel.payloads import EventData, LoopLeft, LoopRound, RoundFinished
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
 from roundel.nodes import TYPES
@@ -197,6 +200,15 @@ class Simulator:
     def trace(self) -> list[Execution]:
         """What happened, whatever happened first."""
         return sorted(self.executions, key=lambda execution: execution.address)
+
+
+def timeless(data: EventData) -> EventData:
+    """The data of an event without what depends on the clock, or on which of two rounds was quicker."""
+    if isinstance(data, LoopRound):
+        return replace(data, lane=0, entry=1)
+    if isinstance(data, RoundFinished):
+        return replace(data, seconds=0.0, work_seconds=0.0, lane=0, best=None)
+    return replace(data, seconds=0.0, entry=1) if isinstance(data, LoopLeft) else data
 
 
 def _pairs(command: Call | Ask) -> list[tuple[str, str]]:

@@ -150,7 +150,7 @@ def test_codec_requires_an_upgrade_for_each_readable_version() -> None:
 def test_facts_and_decisions_share_the_version_of_their_line() -> None:
     assert FACTS.version == DECISIONS.version == VERSION
     assert decode_entry(encode_fact(Waited(1.0)), 1) == Entry(Waited(1.0), None)
-    assert (EVENTS.version, COMMANDS.version) == (2, 1)
+    assert (EVENTS.version, COMMANDS.version) == (3, 1)
 
 
 # Types that JSON does not have.

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roundel.kernel.facts import Paused, Resumed
+from tests.events import node_status
 from tests.kernel.loop_agents import FUNCTIONS, case, played
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -102,7 +103,7 @@ def test_event_numbers_increase_and_addresses_are_unique(seed: int, order: int, 
     workflow, text, script, _ = case(seed, handled=handled)
     run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(order)).start(text).finish()
     assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
-    running = [event.address for event in run.events if event.fields().get("status") == "running"]
+    running = [event.address for event in run.events if node_status(event) == "running"]
     assert len(running) == len(set(running))
     rounds = [event.address for event in run.events if event.event == "loop_round"]
     assert len(rounds) == len(set(rounds))
@@ -182,7 +183,7 @@ def test_break_cancels_later_rounds_and_finishes_earlier_ones() -> None:
     finish(run, "Each[2]/W")
     finish(run, "Each[2]/Stop")
     assert in_flight(run) == ["Each[1]/W"]
-    called_off = [event for event in run.events if event.fields().get("status") == "skipped"]
+    called_off = [event for event in run.events if node_status(event) == "skipped"]
     assert [(event.address, event.fields()["reason"]) for event in called_off] == [
         ("Each[3]/W", "the round was ended")
     ]
@@ -227,7 +228,4 @@ def test_a_predicate_that_fails_fails_the_loop_agent_and_the_run() -> None:
     run = Simulator(plan_of({"graph": graph}, {"broken": broken}), {}).start("go").finish()
     assert run.state.status == "failed"
     assert "no more" in str(run.state.error)
-    assert [event.node_id for event in run.events if event.fields().get("status") == "failed"] == [
-        "Loop",
-        None,
-    ]
+    assert [event.node_id for event in run.events if node_status(event) == "failed"] == ["Loop"]

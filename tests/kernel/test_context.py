@@ -13,6 +13,7 @@ import roundel
 from roundel.nodes.loading import check_plan
 from roundel.plan.graph import compile_workflow
 from roundel.runs.runs import Runs
+from tests.events import node_status
 
 SEEN = "{{ messages.map(m, (m.role == 'assistant' ? 'own:' : '') + m.text) }}"
 """A prompt that shows what the agent was given; an agent without a scripted reply repeats it."""
@@ -51,7 +52,7 @@ def outputs(workflow: Any, node: str, script: dict[str, Any], text: str = "tea")
     said: list[Any] = []
 
     def note(event: Any) -> None:
-        if event.node_id == node and event.fields().get("status") == "completed":
+        if event.node_id == node and node_status(event) == "completed":
             said.append(event.fields()["output"])
 
     result = roundel.run(workflow, text, script=script, on_event=note)
@@ -291,11 +292,7 @@ def test_no_model_gets_an_empty_answer_as_its_own() -> None:
     workflow["graph"]["nodes"][0]["config"]["prompt"] = prompt
     events: list[Any] = []
     roundel.run(workflow, "tea", script=script, on_event=events.append)
-    said = [
-        e.fields()["output"]
-        for e in events
-        if e.node_id == "Writer" and e.fields().get("status") == "completed"
-    ]
+    said = [e.fields()["output"] for e in events if e.node_id == "Writer" and node_status(e) == "completed"]
     assert said == ["one", "", "three"]
 
 
@@ -323,9 +320,7 @@ def test_a_run_remembers_across_a_restart(tmp_path: Path) -> None:
             await runs.resume(run_id)
             events = await runs.events(run_id)
         return [
-            e.fields()["output"]
-            for e in events
-            if e.node_id == "Writer" and e.fields().get("status") == "completed"
+            e.fields()["output"] for e in events if e.node_id == "Writer" and node_status(e) == "completed"
         ]
 
     assert [json.loads(one) for one in asyncio.run(story())] == whole

@@ -8,15 +8,15 @@ import pytest
 
 import roundel
 from roundel.extend import NodeType, Outcome, Usage
+from roundel.kernel.old_events import of_version_1
 from roundel.kernel.payloads import (
     ContextCompacted,
     Custom,
     MemoryFailed,
+    ModelCallEnded,
     NodeCompleted,
-    TokenUsage,
     Warned,
     as_told,
-    of_version_1,
     told_by_middleware,
     told_by_node,
 )
@@ -37,7 +37,7 @@ def test_middleware_cannot_forge_usage() -> None:
 
     seen: list[roundel.Event] = []
     roundel.run(GRAPH, "x", middleware=[Forger()], on_event=seen.append)
-    assert not [event for event in seen if isinstance(event.data, TokenUsage | Warned)]
+    assert not [event for event in seen if isinstance(event.data, ModelCallEnded | Warned)]
     told = [event for event in seen if event.event == "custom"]
     assert [event.data for event in told] == [
         Custom("token_usage", FORGED),
@@ -101,7 +101,7 @@ def test_old_facts_of_middleware() -> None:
 def test_old_events_whose_report_replaced_fields() -> None:
     old = {"status": "failed!", "output": 3, "count": 1, "data": {"score": 2}}
     assert of_version_1("node_state_change", old) == NodeCompleted(
-        None, {"score": 2}, {"status": "failed!", "output": 3, "count": 1}
+        None, {"score": 2}, {"status": "failed!", "output": 3, "count": 1}, score=2
     )
     assert of_version_1("warning", {"text": "x"}) == Custom("warning", {"text": "x"})
     assert of_version_1("checked", {"by": "me"}) == Custom("checked", {"by": "me"})

@@ -107,7 +107,7 @@ def test_the_default_is_the_answer_after_the_deadline() -> None:
     assert commands[0] == Cancel("Boss")
     assert isinstance(commands[1], Call) and commands[1].inputs[0].text == "no"
     assert asked.named("human_input_timeout") == [
-        {"deadline": stamp(START + 60), "timeout": 60, "action": "default"}
+        {"deadline": stamp(START + 60), "timeout": 60, "action": "default", "waited": 60}
     ]
     assert not asked.named("human_input_received")
 
@@ -193,7 +193,8 @@ def test_the_wait_for_an_answer_that_never_came_is_no_work() -> None:
     asked = Asked(asking(default="no"))
     asked.give(Waited(START + 1), Expired("Boss", START + 60))
     assert (asked.run.status, asked.run.worked) == ("running", 1)
-    assert asked.named("run_state_change")[-1] == {"status": "running", "reason": "timeout"}
+    changed = asked.named("run_state_change")[-1]
+    assert (changed["status"], changed["reason"], changed["cause"]) == ("running", "timeout", "timeout")
 
 
 def test_each_part_of_a_dynamic_edge_has_its_own_deadline() -> None:

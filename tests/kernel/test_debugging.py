@@ -24,12 +24,14 @@ from roundel.kernel.facts import (
     WaitingEdited,
     decode_entry,
 )
+from roundel.kernel.payloads import MessageEdited
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, replay
 from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
 from roundel.workflow.breakpoints import Breakpoint, parse_breakpoint
 from roundel.workflow.message import Message
+from tests.events import node_status, readable
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied
 from tests.kernel.simulator import Script, Simulator, plan_of
@@ -118,9 +120,7 @@ class Debugged(Simulator):
 
     def _check_step(self, first: str, events: list[Event]) -> None:
         """The step starts the first place that was ready, and no other node of the same scope."""
-        started = [
-            event.address for event in events if event.fields().get("status") == "running" and event.address
-        ]
+        started = [event.address for event in events if node_status(event) == "running" and event.address]
         assert started[:1] in ([first], []), (first, started)
 
     def _hand_over(self) -> None:
@@ -243,7 +243,7 @@ def place(run: Simulator) -> dict[str, Any]:
     """Where the run is paused."""
     assert run.state.status == "paused"
     assert run.events[-1].event == "run_state_change"
-    return {name: value for name, value in run.events[-1].fields().items() if name != "status"}
+    return {name: value for name, value in readable(run.events[-1]).items() if name != "status"}
 
 
 def test_a_breakpoint_on_a_node_pauses_before_it_in_every_round() -> None:
@@ -375,7 +375,7 @@ def test_an_edited_message_is_what_the_node_gets() -> None:
     edit = WaitingEdited(queue.address, 0, "better", run.now(), {"score": 7}, message_version(message))
     run.apply(edit)
     assert run.events[-1].event == "message_edited"
-    assert run.events[-1].fields() == {"text": "better", "position": 0, "data": {"score": 7}}
+    assert run.events[-1].data == MessageEdited("better", 0, {"score": 7}, before="draft 1", cause="edit")
     with pytest.raises(IllegalFact, match="was changed meanwhile; it is now: better"):
         run.apply(edit)
     resumed(run)

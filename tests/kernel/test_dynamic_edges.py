@@ -9,6 +9,7 @@ import pytest
 
 import roundel
 from roundel.plan.graph import compile_workflow
+from tests.events import node_status
 from tests.kernel.reference import ASKS
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -53,7 +54,7 @@ def test_each_part_has_its_own_address_and_reply() -> None:
     events: list[roundel.Event] = []
     made = graph(lines())
     seen, _ = inputs_of(made, "a\nb", "Each", script={"Each": ["one", "two"]}, on_event=events.append)
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran[1:3] == ["Each#1", "Each#2"]
     assert seen == ["one", "two"]
 

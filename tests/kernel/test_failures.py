@@ -18,9 +18,11 @@ from roundel.kernel.facts import (
     Resumed,
     decode_entry,
 )
+from roundel.kernel.payloads import NodeFailed
 from roundel.kernel.step import replay
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
+from tests.events import node_status, readable
 from tests.kernel.frozen import copied
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -81,7 +83,7 @@ class Host(Simulator):
 
     def states(self, address: str) -> list[dict[str, Any]]:
         return [
-            event.fields()
+            readable(event)
             for event in self.events
             if event.event == "node_state_change" and event.address == address
         ]
@@ -113,7 +115,10 @@ def test_a_failure_becomes_a_message_on_the_error_edge() -> None:
         "user",
         "Risky",
     )
-    assert host.states("Risky")[-1] == {"status": "failed", "handled": True, **data}
+    failed = next(event.data for event in host.events if node_status(event) == "failed")
+    assert failed == NodeFailed(
+        "too many requests", "RateLimited", handled=True, node="Risky", origin="Risky", attempts=3
+    )
     assert (host.state.status, host.state.error) == ("running", None)
     host.say("Fallback", "plan B")
     assert host.state.status == "completed"
@@ -243,6 +248,12 @@ def test_the_nodes_between_a_failure_and_its_handler_have_failed() -> None:
     host.fail("Outer/Middle/In")
     failed = {"status": "failed", "error": "boom", "type": "OSError"}
     assert host.states("Outer/Middle")[-1] == failed
+    at = {event.address: event.data for event in host.events if node_status(event) == "failed"}
+    assert {address: (data.origin, data.inside) for address, data in at.items()} == {  # type: ignore[union-attr]
+        "Outer/Middle/In": ("Outer/Middle/In", False),
+        "Outer/Middle": ("Outer/Middle/In", True),
+        "Outer": ("Outer/Middle/In", True),
+    }
     assert host.states("Outer")[-1]["handled"] is True
 
 

@@ -9,7 +9,19 @@ import msgspec
 import pytest
 
 from roundel.kernel.commands import Call, Command, EvaluateEdges
-from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Finished, Outcome, Usage
+from roundel.kernel.facts import (
+    Attempt,
+    CallRecord,
+    EdgeResult,
+    EdgesEvaluated,
+    Fact,
+    Failed,
+    Finished,
+    Outcome,
+    Stopped,
+    Usage,
+)
+from roundel.kernel.payloads import ModelCallEnded
 from roundel.kernel.token_surge import FIRST_CALLS
 from roundel.workflow.message import Message
 from tests.kernel.simulator import Simulator, plan_of
@@ -29,7 +41,7 @@ def graph(*nodes: Dict, edges: list[Dict] | None = None, **fields: Any) -> Dict:
     return {"graph": {"nodes": nodes, "edges": edges or [], "start": nodes[0]["id"], **fields}}
 
 
-def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
+def shown(run: Simulator, name: str = "model_call") -> list[Dict]:
     return [event.fields() for event in run.events if event.event == name]
 
 
@@ -47,24 +59,65 @@ def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
         ),
         (
             Usage(1, 0, 10, 3, unpriced_calls=1, model="m"),
-            {"input_tokens": 10, "output_tokens": 3, "model": "m", "cost_usd": None},
+            {"input_tokens": 10, "output_tokens": 3, "model": "m"},
         ),
-        (Usage(cached=True), {"input_tokens": 0, "output_tokens": 0, "cached": True}),
-        (Usage(0, 0, 7, 0), {"input_tokens": 7, "output_tokens": 0, "aside": True}),
+        (
+            Usage(cached=True, model="m"),
+            {"input_tokens": 0, "output_tokens": 0, "model": "m", "cost_usd": 0, "cached": True},
+        ),
+        (Usage(1), {}),
     ],
 )
 def test_model_call_event_reports_usage(usage: Usage, expected: Dict) -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
     run.apply(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
-    assert shown(run) == [expected]
-    assert run.state.usage["output_tokens"] == usage.output_tokens
+    begun, ended = shown(run)
+    assert begun == {"status": "running", "call": 1, "purpose": "answer", "ordinal": 0}
+    total = ended.pop("total")
+    assert ended == {"status": "completed", "call": 1, "purpose": "answer", **expected}
+    assert total == run.state.usage_summary()
+    assert (total["output_tokens"], total.get("cached_calls", 0)) == (usage.output_tokens, int(usage.cached))
 
 
-def test_call_without_tokens_emits_no_usage_event() -> None:
+def test_what_the_host_knows_of_a_call_is_part_of_its_event() -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
-    run.apply(Finished("A", Outcome((Message("done"),), usage=Usage(1)), run.now()))
-    assert shown(run) == []
-    assert run.state.usage["model_calls"] == 1
+    record = CallRecord(
+        2.5, (Attempt("m", "busy", 429, 20.0, 0.5, 20.0),), "length", 0.25, "r1", context="c0ffee"
+    )
+    run.apply(Finished("A", Outcome((Message("done"),), usage=Usage(1, model="m"), call=record), run.now()))
+    ended = run.events[-3].data
+    assert isinstance(ended, ModelCallEnded)
+    assert (ended.seconds, ended.first_token, ended.stop, ended.context) == (2.5, 0.25, "length", "c0ffee")
+    assert ended.attempts == record.attempts
+
+
+def test_a_failed_model_call_ends_and_counts() -> None:
+    run = Simulator(plan_of(graph(agent())), {}).start("go")
+    run.apply(Failed("A", "too busy", run.now(), error_type="RateLimited", call=CallRecord(3)))
+    ended = shown(run)[-1]
+    assert (ended["status"], ended["error"], ended["type"]) == ("failed", "too busy", "RateLimited")
+    assert (ended["seconds"], ended["total"]["model_calls"]) == (3, 1)
+    assert run.events[-1].fields()["failed_at"] == "A"
+
+
+def test_a_cancelled_model_call_ends_and_is_counted_apart() -> None:
+    run = Simulator(plan_of(graph(agent())), {}).start("go")
+    run.apply(Stopped("enough", run.now(), by="mei"))
+    ended, finished = shown(run)[-1], run.events[-1].fields()
+    assert (ended["status"], ended["total"]["cancelled_calls"]) == ("cancelled", 1)
+    assert (finished["usage"]["model_calls"], finished["usage"]["cancelled_calls"]) == (0, 1)
+    assert finished["by"] == "mei"
+
+
+def test_embeddings_have_an_event_of_their_own() -> None:
+    run = Simulator(plan_of(graph(agent())), {}).start("go")
+    aside = Usage(0, 0, 7, 0, 0.1, model="e")
+    outcome = Outcome((Message("done"),), usage=Usage(1, 0, 10, 3), aside=aside)
+    run.apply(Finished("A", outcome, run.now()))
+    (used,) = shown(run, "aside_usage")
+    assert used.pop("total")["input_tokens"] == 7, "the call of the model comes after it"
+    assert used == {"purpose": "embedding", "model": "e", "input_tokens": 7, "cost_usd": 0.1}
+    assert run.state.usage["input_tokens"] == 17
 
 
 @pytest.mark.parametrize("aside", [False, True])

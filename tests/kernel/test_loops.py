@@ -8,6 +8,7 @@ import pytest
 
 from roundel.kernel.facts import Finished, Outcome
 from roundel.workflow.message import Message
+from tests.events import node_status
 from tests.kernel.simulator import Simulator, plan_of
 
 Dict = dict[str, Any]
@@ -58,7 +59,7 @@ def test_first_exit_in_file_order_gives_the_exit_reason(order: str) -> None:
     for name in order:
         finish_call(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
     [(address, data)] = events_of_node(run, "loop_exit")
-    assert (address, data) == ("A[1]", {"loop": "A", "rounds": 1, "reason": "B is done", "by": "B"})
+    assert (address, data["rounds"], data["reason"], data["by"]) == ("A[1]", 1, "B is done", "B")
     [out] = run.in_flight
     assert [message.text for message in out.inputs] == ["out, says B", "out, says C"]  # type: ignore[union-attr]
 
@@ -73,6 +74,8 @@ def test_exit_edge_wins_over_a_back_edge(leaves: str) -> None:
         "rounds": 1,
         "reason": "exit_edge",
         "by": leaves,
+        "round": 1,
+        "seconds": 0.75,
     }
     assert in_flight(run) == ["O"]
 
@@ -86,8 +89,12 @@ def test_each_round_emits_an_event_and_is_counted() -> None:
     assert in_flight(run) == ["A[2]/B"]
     finish_call(run, "A[2]/B", "again")
     assert events_of_node(run, "loop_round") == [
-        ("A[1]", {"loop": "A", "round": 1}),
-        ("A[2]", {"loop": "A", "round": 2}),
+        ("A[1]", {"loop": "A", "round": 1, "limit": 100}),
+        ("A[2]", {"loop": "A", "round": 2, "limit": 100, "triggered_by": ("A[1]/B", "A[1]/C")}),
+    ]
+    assert events_of_node(run, "round_finished") == [
+        ("A[1]", {"loop": "A", "round": 1, "status": "completed", "seconds": 0.75, "work_seconds": 0.75}),
+        ("A[2]", {"loop": "A", "round": 2, "status": "completed", "seconds": 0.75, "work_seconds": 0.75}),
     ]
     assert events_of_node(run, "loop_exit")[0][1]["rounds"] == 2
     assert (run.state.loops["A"].rounds, run.state.loops["A"].entries) == (2, 1)
@@ -102,7 +109,8 @@ def test_loop_ends_with_no_trigger_when_its_entry_is_not_triggered() -> None:
     run = started("ABO", edges, end="O")
     finish_call(run, "A[1]/A", "well?")
     finish_call(run, "A[1]/B", "nothing")
-    assert events_of_node(run, "loop_exit") == [("A[1]", {"loop": "A", "rounds": 1, "reason": "no_trigger"})]
+    left = {"loop": "A", "rounds": 1, "reason": "no_trigger", "round": 1, "seconds": 0.5}
+    assert events_of_node(run, "loop_exit") == [("A[1]", left)]
     assert run.state.status == "completed"
     assert events_of_node(run, "end_not_reached")[0][1] == {"edges": ["B → A", "B → O"]}
 
@@ -118,9 +126,7 @@ def test_pending_loop_nodes_are_skipped_after_an_exit() -> None:
     finish_call(run, "A[1]/A", "out")
     assert in_flight(run) == ["O"]
     skipped = [
-        (event.address, event.fields()["reason"])
-        for event in run.events
-        if event.fields().get("status") == "skipped"
+        (event.address, event.fields()["reason"]) for event in run.events if node_status(event) == "skipped"
     ]
     assert skipped == [("A[1]/B", "the loop was left")]
     finish_call(run, "O", "done")

@@ -13,7 +13,7 @@ import roundel
 from roundel.kernel.commands import Ask, Call
 from roundel.kernel.facts import Answered, Fact, Finished, Outcome
 from roundel.kernel.progress import SHOWN_ARGUMENTS, SHOWN_TEXT, progress
-from roundel.kernel.snapshot import SNAPSHOTS, SnapshotError
+from roundel.kernel.snapshot import _ADDED_FIELDS, SNAPSHOTS, SnapshotError
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
@@ -177,7 +177,8 @@ def test_scores_are_bounded_and_survive_a_snapshot() -> None:
     assert progress(run.state)["scores"] == expected
 
 
-def test_a_snapshot_from_before_there_were_scores_is_read() -> None:
+def test_a_snapshot_without_a_field_that_was_added_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_ADDED_FIELDS, ("GuardStats", "scores"), dict)
     plan = two_loops()
     run = Simulator(plan, {}).start("go")
     said(run)

@@ -74,6 +74,7 @@ def test_step_limit_locks_the_run() -> None:
         "what": "steps",
         "limit": 2,
         "address": "C",
+        "locks": True,
         "scope": "the graph",
         "spent": 2,
         "reserved": 0,

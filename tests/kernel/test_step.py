@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roundel.kernel.facts import Answered, Failed, Finished, Outcome, Started, Stopped, Waited
+from roundel.kernel.payloads import LoopLeft, LoopRound, RoundFinished
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.message import Message
+from tests.events import node_status
 from tests.kernel.graphs import case, case_with_failures, scripts, texts, workflows
-from tests.kernel.reference import FAILS, Execution, interpret
+from tests.kernel.reference import FAILS, Execution, LoopEvent, interpret
 from tests.kernel.simulator import Simulator, plan_of
 from tests.kernel.spending import Spender
 
@@ -36,6 +38,32 @@ def assert_same_end(one: str, other: str) -> None:
     assert one == other or {one, other} <= stopped
 
 
+def by_place(event: LoopEvent) -> tuple[str, str]:
+    """Loops beside each other go on in any order."""
+    return event.address, event.event
+
+
+def loop_events(run: Simulator) -> list[LoopEvent]:
+    """The events of its loops, as the reference has them."""
+    found = []
+    for event in run.events:
+        data, address = event.data, event.address or ""
+        if isinstance(data, LoopRound):
+            triggers = tuple(sorted(data.triggered_by))
+            found.append(LoopEvent("loop_round", address, data.loop, data.round, data.entry, triggers))
+        elif isinstance(data, RoundFinished):
+            assert (data.status, data.failures) == ("completed", 0)
+            calls = data.usage.model_calls
+            found.append(LoopEvent("round_finished", address, data.loop, data.round, model_calls=calls))
+        elif isinstance(data, LoopLeft):
+            assert data.rounds == data.round
+            assert (data.reason == "no_trigger") == (data.by == "")
+            entry, calls = data.entry, data.usage.model_calls
+            left = LoopEvent("loop_exit", address, data.loop, data.round, entry, (), calls, data.by)
+            found.append(left)
+    return sorted(found, key=by_place)
+
+
 def assert_agrees(workflow: dict[str, Any], text: str, script: dict[str, list[str]], order: int) -> None:
     expected = interpret(workflow, text, script)
     run = Spender(plan_of(workflow), script, choose=chooser(order)).start(text).finish()
@@ -47,6 +75,7 @@ def assert_agrees(workflow: dict[str, Any], text: str, script: dict[str, list[st
         assert summary["output"] == expected.output
         assert summary["nodes"] == expected.runs
         assert {name: loop["rounds"] for name, loop in summary["loops"].items()} == expected.loops
+        assert loop_events(run) == sorted(expected.loop_events, key=by_place)
 
 
 @settings(max_examples=200, deadline=None)
@@ -127,7 +156,7 @@ def test_events_count_up_and_rounds_stay_under_the_cap(made: Case, order: int) -
         if event.event == "loop_round":
             entry = plan.graph.index[event.fields()["loop"]]
             assert event.fields()["round"] <= plan.graph.cap(entry)
-    running = [event.address for event in run.events if event.fields().get("status") == "running"]
+    running = [event.address for event in run.events if node_status(event) == "running"]
     assert len(running) == len(set(running)), "an address stands for one execution"
     last = run.events[-1]
     assert last.event == ("run_finished" if run.state.over else "run_state_change")

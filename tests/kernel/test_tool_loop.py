@@ -25,11 +25,12 @@ from roundel.kernel.facts import (
     Unlocked,
     Waited,
 )
-from roundel.kernel.payloads import ToolCallEnded
+from roundel.kernel.payloads import NodeSkipped, ToolCallEnded
 from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.unlock import CHECKS
 from roundel.workflow.message import Message
+from tests.events import without_figures
 from tests.kernel import loop_agents
 from tests.kernel.frozen import copied
 from tests.kernel.graphs import case_with_tools
@@ -119,7 +120,7 @@ def tool_events(run: Simulator) -> dict[str | None, list[Any]]:
     events_of_node: dict[str | None, list[Any]] = {}
     for event in run.events:
         if event.event in ("tool_call", "human_input_required", "human_input_received"):
-            events_of_node.setdefault(event.address, []).append((event.event, event.data))
+            events_of_node.setdefault(event.address, []).append((event.event, without_figures(event.data)))
     return events_of_node
 
 
@@ -355,9 +356,11 @@ def test_stopping_a_run_cancels_its_calls() -> None:
     commands, events = step(run.state, Stopped("enough", run.now()))
     assert [command.address for command in commands if isinstance(command, Cancel)] == in_flight(run)
     skipped = [event for event in events if event.event == "node_state_change"]
-    assert [(event.address, event.fields()) for event in skipped] == [
-        ("A", {"status": "skipped", "reason": "enough"})
+    assert [(event.address, event.data) for event in skipped] == [
+        ("A", NodeSkipped("enough", "stopped", ran=True))
     ]
+    ended = [event.fields()["status"] for event in events if event.event == "tool_call"]
+    assert ended == ["cancelled"] * 3, "also the one about which a person is asked"
 
 
 def test_ending_a_round_cancels_its_tool_calls() -> None:

@@ -9,16 +9,19 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from roundel.kernel.facts import Locked, TimeUp, decode_entry, decode_fact, encode_fact
+from roundel.kernel.payloads import EventData, LoopRound, RunStateChanged
 from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.unlock import CHECKS
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
+from tests.events import without_figures
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import ASKS
-from tests.kernel.simulator import Script, plan_of
+from tests.kernel.simulator import Script, plan_of, timeless
 from tests.kernel.spending import Dict, Spender, can, constant, random_spending, ring, unlocked
 
 HIGH = 10**6
@@ -84,12 +87,15 @@ def test_unlock_records_who_when_and_why() -> None:
         "by": "mei",
         "state": "RESUMED",
         "what": "rounds",
-        "limits": {"rounds": 5},
+        "changes": [{"path": "/limits/rounds", "before": 3, "after": 5}],
     }
-    assert events(run, "run_state_change")[-1] == {
-        "status": "running",
-        "reason": "unlocked: the draft is nearly there",
-    }
+    changed = [event.data for event in run.events if event.event == "run_state_change"][-1]
+    assert isinstance(changed, RunStateChanged)
+    assert (changed.reason, changed.cause, changed.by) == (
+        "unlocked: the draft is nearly there",
+        "unlock",
+        "mei",
+    )
     fact = decode_entry(run.journal[-1]).fact
     assert (fact.by, fact.checks) == ("mei", CHECKS)  # type: ignore[union-attr]
     assert decode_fact(encode_fact(fact)) == fact
@@ -125,7 +131,9 @@ def test_raised_cap_applies_each_time_the_loop_is_entered() -> None:
 def test_edit_replaces_the_pending_message() -> None:
     run = capped().unlock(message="Start again from the beginning.")
     assert [message.text for message in run.in_flight[0].inputs][-1] == "Start again from the beginning."  # type: ignore[union-attr]
-    assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
+    (change,) = events(run, "breaker_unlocked")[0]["changes"]
+    assert (change["path"], change["after"]) == ("/message", "Start again from the beginning.")
+    assert change["before"] != change["after"]
 
 
 def test_edit_replaces_the_message_of_a_node_with_one_incoming_edge() -> None:
@@ -390,10 +398,20 @@ def test_cap_reached_during_another_lock_is_reported_after_unlock() -> None:
 LOCKS = ("limit_reached", "breaker_tripped", "breaker_unlocked", "run_state_change")
 
 
+def without_limit(data: EventData) -> EventData:
+    data = timeless(data)
+    return replace(data, limit=None, limit_by="") if isinstance(data, LoopRound) else data
+
+
 def events_without_locks(run: Spender) -> list[tuple[Any, ...]]:
     """All that was told but for the locks, whatever came first."""
     events_of_node = [
-        (event.event, event.node_id or "", event.address or "", repr(event.data))
+        (
+            event.event,
+            event.node_id or "",
+            event.address or "",
+            repr(without_figures(without_limit(event.data))),
+        )
         for event in run.events
         if event.event not in LOCKS
     ]

@@ -245,7 +245,7 @@ def test_fallback_model_answers_when_the_first_fails(wire: Wire) -> None:
     story = run_story(workflow(behind(wire), retry=TWICE))
     assert story.result.output == "Quiet."
     assert [request.provider for request in wire.requests] == ["openai", "openai", "anthropic"]
-    (usage,) = story.of("token_usage")
+    usage = story.of("model_call")[-1]
     assert usage["model"] == "anthropic:claude-haiku-4-5"
     assert len(story.warnings) == 2
     assert {data["attempt"] for data in story.of("token_stream")} == {3}

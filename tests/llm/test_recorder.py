@@ -33,7 +33,8 @@ def plot(story: Story) -> list[tuple[Any, ...]]:
 
 def without_volatile_fields(data: Any) -> Any:
     if isinstance(data, dict):
-        skipped = {"model", "cost_usd", "unpriced_calls", "run_id", "seconds"}
+        skipped = {"model", "cost_usd", "unpriced_calls", "run_id", "seconds", "first_token", "scripted"}
+        skipped |= {"total", "work_seconds", "stop", "attempts"}
         return {name: without_volatile_fields(value) for name, value in data.items() if name not in skipped}
     return data
 

@@ -12,6 +12,7 @@ import pytest
 import roundel
 from roundel.llm.script import MAX_PIECES, ScriptedModel, load_script, script_from
 from roundel.nodes.services import Request
+from tests.events import node_status
 from tests.nodes.conversations import agent, look, run_conversation, wants
 
 
@@ -146,7 +147,7 @@ def test_streamed_reply_arrives_in_pieces_and_then_as_a_whole() -> None:
     ]
     names = [event.event for event in story.events]
     assert names.index("token_stream") > names.index("node_state_change")
-    (done,) = [event for event in story.events if event.fields().get("status") == "completed"][:1]
+    (done,) = [event for event in story.events if node_status(event) == "completed"][:1]
     assert done.seq and story.events.index(done) > max(
         number for number, name in enumerate(names) if name == "token_stream"
     )

@@ -253,9 +253,9 @@ def test_embedding_cost_is_counted_and_reported(tmp_path: Path, url: str, shown:
     promote(store, "a dog barks", "a car stops")
     for tokens in (9, 3):
         events = run(workflow, store, "where is puppy")
-        (used,) = [event.fields() for event in events if event.event == "token_usage"]
+        (used,) = [event.fields() for event in events if event.event == "aside_usage"]
         assert used["model"] == "openai:small"
-        assert (used["input_tokens"], used["output_tokens"]) == (tokens, 0)
+        assert (used["purpose"], used["input_tokens"]) == ("embedding", tokens)
         assert used["cost_usd"] == pytest.approx(2e-6 * tokens)
         total = events[-1].fields()["usage"]
         assert (total["model_calls"], total["input_tokens"]) == (1, tokens)

@@ -13,6 +13,7 @@ from roundel.nodes import TYPES
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
 from roundel.workflow.loader import examine_mapping
+from tests.events import node_status
 from tests.nodes.conversations import fail, look, run_conversation, wants
 
 
@@ -27,7 +28,7 @@ def test_replies_are_used_in_order_and_the_last_repeats() -> None:
     replies: list[str] = []
 
     def note(event: roundel.Event) -> None:
-        if event.node_id == "A" and event.fields().get("status") == "completed":
+        if event.node_id == "A" and node_status(event) == "completed":
             replies.append(event.fields()["output"])
 
     roundel.run(graph, script={"A": ["one", "two"]}, on_event=note)

@@ -89,6 +89,7 @@ def test_approval_is_requested_before_the_call() -> None:
     assert requests_seen.fields() == {
         "prompt": "May the tool 'look' be called?",
         "tool": {"name": "look", "arguments": {"place": "there"}},
+        "caller": "A",
     }
     assert story.tool_calls() == [
         ("A[1]/look", "waiting"),

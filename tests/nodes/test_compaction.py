@@ -22,6 +22,7 @@ from roundel.nodes.compaction import (
 from roundel.nodes.services import Exchange, Reply, ToolRequest, ToolResult
 from roundel.workflow.context import Context
 from roundel.workflow.message import Message
+from tests.events import node_status
 from tests.kernel.test_context import SEEN, agent, given_first, loop
 
 WORDS = "x" * 36
@@ -39,9 +40,7 @@ def compactions(events: list[Any]) -> list[Any]:
 
 
 def outputs(events: list[Any], node: str) -> list[Any]:
-    said = [
-        e.fields()["output"] for e in events if e.node_id == node and e.fields().get("status") == "completed"
-    ]
+    said = [e.fields()["output"] for e in events if e.node_id == node and node_status(e) == "completed"]
     return [json.loads(one) for one in said]
 
 
@@ -110,9 +109,7 @@ def test_summaries_are_within_the_limits(tmp_path: Path) -> None:
     _, events = events_of(loop(writer, rounds=6), script)
     first = next(place for place, event in enumerate(events) if event.event == "context_compacted")
     before = sum(
-        event.fields().get("status") == "completed"
-        for event in events[:first]
-        if event.node_id in ("Writer", "Critic")
+        node_status(event) == "completed" for event in events[:first] if event.node_id in ("Writer", "Critic")
     )
     result, _ = events_of(
         loop(writer, rounds=6), script, limits={"model_calls": before}, store=tmp_path / "runs.db"

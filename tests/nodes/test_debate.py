@@ -12,6 +12,7 @@ import pytest
 import roundel
 from roundel.nodes.loading import check as check_workflow
 from roundel.plan.graph import compile_workflow
+from tests.events import node_status
 from tests.kernel.simulator import Simulator
 
 AGREE = {"Ada": ["I am for it", "I agree."], "Bo": ["I don't agree", "I agree too."]}
@@ -74,18 +75,18 @@ def test_participants_speak_in_turn_for_max_rounds() -> None:
 
 def test_events_report_rounds_answers_and_exit() -> None:
     result, events = run_with_events(debate(max_rounds=1), {"Ada": "a", "Bo": "b"})
-    reported = [(event.event, event.address) for event in events if event.event != "node_state_change"]
+    nodes = ("node_state_change", "model_call")
+    reported = [(event.event, event.address) for event in events if event.event not in nodes]
     assert reported[1:-1] == [
         ("loop_round", "Council[1]"),
         ("debate_round", "Council"),
         ("debate_round", "Council"),
-        ("loop_exit", "Council"),
+        ("round_finished", "Council[1]"),
+        ("loop_exit", "Council[1]"),
     ]
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran == ["Council", "Council[1]/Ada", "Council[1]/Bo"]
-    done = next(
-        e.fields() for e in events if e.node_id == "Council" and e.fields().get("status") == "completed"
-    )
+    done = next(e.fields() for e in events if e.node_id == "Council" and node_status(e) == "completed")
     assert done["report"]["exit_reason"] == "max_rounds_reached"
     assert "debate_history" not in done
     assert done["data"] == result.data
@@ -177,7 +178,7 @@ def test_judge_runs_after_each_round() -> None:
     assert result.loops["Council"]["exit_reason"] == "consensus_reached"
     assert result.output == "Ada: a\nBo: b", "what the judge says is not part of the debate"
     assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran[3] == "Council[1]/Judge"
 
 
@@ -330,7 +331,7 @@ def test_a_break_in_a_participant_ends_the_debate() -> None:
 
 
 def running(events: list[roundel.Event]) -> list[str | None]:
-    return [event.address for event in events if event.fields().get("status") == "running"]
+    return [event.address for event in events if node_status(event) == "running"]
 
 
 def test_debate_in_a_free_cycle_restarts_each_round() -> None:

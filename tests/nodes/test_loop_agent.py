@@ -14,9 +14,10 @@ import pytest
 import roundel
 from roundel import LoopMode, Message
 from roundel.kernel.composite import as_action
-from roundel.kernel.payloads import NodeCompleted
+from roundel.kernel.payloads import LimitReached, LoopLeft, NodeCompleted
 from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.loop_strategies import ArrayStrategy
+from tests.events import node_status
 
 STEP = {"id": "Step", "type": "agent", "config": {}}
 ECHO = {"id": "Step", "type": "passthrough", "config": {}}
@@ -43,7 +44,7 @@ class Watched:
 
     @property
     def ran(self) -> list[str]:
-        return [str(event.address) for event in self.events if event.fields().get("status") == "running"]
+        return [str(event.address) for event in self.events if node_status(event) == "running"]
 
     @property
     def rounds(self) -> int:
@@ -82,18 +83,25 @@ def test_each_round_receives_the_previous_result() -> None:
 
 def test_loop_agent_emits_round_and_exit_events() -> None:
     watched = Watched(loop(LoopMode.count(2)), script={"Step": ["one", "two"]})
-    reported = [(event.event, event.address) for event in watched.events[2:-1]]
+    calls = [event.address for event in watched.events if event.event == "model_call"]
+    assert calls == [*["Loop[1]/Step"] * 2, *["Loop[2]/Step"] * 2]
+    others = [event for event in watched.events if event.event != "model_call"]
+    reported = [(event.event, event.address) for event in others[2:-1]]
     assert reported == [
         ("loop_round", "Loop[1]"),
         ("node_state_change", "Loop[1]/Step"),
         ("node_state_change", "Loop[1]/Step"),
+        ("round_finished", "Loop[1]"),
         ("loop_round", "Loop[2]"),
         ("node_state_change", "Loop[2]/Step"),
         ("node_state_change", "Loop[2]/Step"),
-        ("loop_exit", "Loop"),
+        ("round_finished", "Loop[2]"),
+        ("loop_exit", "Loop[2]"),
         ("node_state_change", "Loop"),
     ]
-    assert watched.events[-3].fields() == {"loop": "Loop", "rounds": 2, "reason": "count_reached"}
+    left = watched.events[-3].data
+    assert isinstance(left, LoopLeft)
+    assert (left.loop, left.rounds, left.round, left.reason) == ("Loop", 2, 2, "count_reached")
     done = watched.events[-2].data
     assert isinstance(done, NodeCompleted) and done.report is not None
     assert (done.output, done.report["results"], done.report["rounds"]) == ("two", ["one", "two"], 2)
@@ -224,7 +232,7 @@ def test_limit_notice_precedes_the_output_once_as_system_message() -> None:
 def test_on_limit_suspend_locks_the_run_and_keeps_the_rounds() -> None:
     watched = Watched(loop(LoopMode.condition("false", max=2, on_limit="suspend")))
     assert (watched.result.status, watched.rounds) == ("suspended_locked", 2)
-    assert watched.named("limit_reached")[0].fields() == {"what": "rounds", "limit": 2, "address": "Loop"}
+    assert watched.named("limit_reached")[0].data == LimitReached("rounds", 2, "Loop", locks=True)
     assert watched.named("run_state_change")[0].fields()["reason"] == "limit of 2 rounds at Loop"
     assert not watched.named("loop_exit")
 
@@ -303,7 +311,8 @@ def test_list_above_the_cap_locks_the_run(count: int, status: str, width: int) -
     watched = Watched(loop(strategy, ECHO), json.dumps(list(range(count))))
     assert (watched.result.status, watched.rounds) == (status, count if count <= 3 else 0)
     limits = [event.fields() for event in watched.named("limit_reached")]
-    assert limits == ([{"what": "items", "limit": 3, "address": "Loop"}] if count > 3 else [])
+    locked = {"what": "items", "limit": 3, "address": "Loop", "locks": True}
+    assert limits == ([locked] if count > 3 else [])
 
 
 @pytest.mark.parametrize(
@@ -334,7 +343,7 @@ def said_once(watched: Watched, why: str) -> None:
     assert watched.result.output == f"There is nothing to repeat: {why}"
     assert watched.result.data == {"results": [], "rounds": 0, "error": why}
     assert [event.fields()["message"] for event in watched.named("warning")] == [watched.result.output]
-    assert not [event for event in watched.events if event.fields().get("status") == "failed"]
+    assert not [event for event in watched.events if node_status(event) == "failed"]
 
 
 def after(strategy: LoopMode, **config: Any) -> roundel.Graph:
@@ -476,7 +485,7 @@ def test_on_error_stops_the_run_or_gives_null_or_drops_the_element(width: int) -
     for caught in (null, drop):
         assert caught.result.data is not None
         assert caught.result.data["errors"] == [{"round": 2, "error": "no credit"}]
-        failed = [event.address for event in caught.events if event.fields().get("status") == "failed"]
+        failed = [event.address for event in caught.events if node_status(event) == "failed"]
         assert failed == ["Loop[2]/Step"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
+from tests.events import node_status
 
 INNER = """
 graph:
@@ -64,7 +65,7 @@ def test_addresses_include_subgraphs_and_their_loops() -> None:
     outer.edge("A", "Sub").edge("Sub", "A").edge("Sub", "Gate2").edge("Gate2", "A").edge("Gate2", "Out")
     events: list[roundel.Event] = []
     result = roundel.run(outer, script={}, on_event=events.append)
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert "A[2]/Sub/W[1]/W" in ran
     assert "A[2]/Sub/Done" in ran
     assert result.loops["W"] == {"rounds": 4, "exit_reason": "max_iterations_reached", "entries": 2}
@@ -144,6 +145,6 @@ def test_ids_with_address_characters_are_escaped() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(outer, on_event=events.append)
     assert result.status == "completed"
-    ran = [event.address for event in events if event.fields().get("status") == "running"]
+    ran = [event.address for event in events if node_status(event) == "running"]
     assert ran == ["In", "In%2FT", "X%5B1%5D%232", "In/T", "Join"]
     assert [event.node_id for event in events if event.address == "In%2FT"] == ["In/T", "In/T"]

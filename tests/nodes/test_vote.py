@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.payloads import NodeCompleted
 from roundel.plan.graph import compile_workflow
+from tests.events import node_status
 from tests.kernel.simulator import Simulator
 
 
@@ -38,7 +40,7 @@ def summary(result: roundel.Result) -> str:
 
 
 def running(events: list[roundel.Event]) -> list[str | None]:
-    return [event.address for event in events if event.fields().get("status") == "running"]
+    return [event.address for event in events if node_status(event) == "running"]
 
 
 def test_threshold_of_approvals_approves() -> None:
@@ -55,11 +57,9 @@ def test_threshold_of_approvals_approves() -> None:
     }
     assert result.data == tally
     (completed,) = (
-        event.fields()
-        for event in events
-        if event.node_id == "Vote" and event.fields().get("status") == "completed"
+        event.data for event in events if event.node_id == "Vote" and node_status(event) == "completed"
     )
-    assert completed == {"status": "completed", "output": "Ship it?", "data": tally, "report": tally}
+    assert completed == NodeCompleted("Ship it?", tally, tally, 1, port="approved")
     assert running(events) == ["Vote", "Vote/Ann", "Vote/Bob", "Vote/Cat", "Yes"]
     assert result.loops == {}, "a vote is no loop"
     assert not [event for event in events if event.event.startswith("loop_")]

@@ -306,7 +306,8 @@ async def walk(runs: roundel.Runs, run_id: str, go: Callable[[], Awaitable[round
 
 EDIT = "edit"
 """A key in the data of messages that edits may change without changing what happens."""
-_IGNORED = ("timestamp", "deadline", "duration", EDIT)
+_TIMES = ("timestamp", "deadline", "duration", "seconds", "work_seconds", "waited")
+_IGNORED = (*_TIMES, "by", "via", "lane", "entry", "total", EDIT)
 
 
 def _comparable(value: Any) -> Any:

@@ -53,14 +53,19 @@ def _plain(event: Event) -> Any:
     return event.event, event.node_id, event.address, _without_times(msgspec.to_builtins(event.data))
 
 
+VOLATILE = frozenset(
+    {"timestamp", "seconds", "elapsed_seconds", "waited", "work_seconds"}
+    # Who answers, and what a provider says of its calls.
+    | {"attempts", "by", "stop", "total", "via"}
+)
+
+
 def _without_times(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_times(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {
-        key: item for key, item in value.items() if key not in ("timestamp", "seconds", "elapsed_seconds")
-    }
+    kept = {key: item for key, item in value.items() if key not in VOLATILE}
     return {key: _without_times(item) for key, item in kept.items()}
 
 

@@ -14,6 +14,7 @@ import roundel
 from roundel.hosts.local import LocalEngine
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.store import StoreError
+from tests.events import node_status
 from tests.runs.debug_workflows import (
     CHECKS,
     GATE,
@@ -56,11 +57,7 @@ async def inputs_at(runs: Runs, run_id: str, address: str) -> list[str]:
 
 async def completed(runs: Runs, run_id: str) -> list[str]:
     events = await runs.events(run_id)
-    return [
-        str(event.address)
-        for event in events
-        if event.fields().get("status") == "completed" and event.node_id
-    ]
+    return [str(event.address) for event in events if node_status(event) == "completed" and event.node_id]
 
 
 async def edited_run(runs: Runs, workflow: Any, **options: Any) -> str:

@@ -14,6 +14,7 @@ import roundel
 from roundel.hosts import live_events
 from roundel.hosts.local import LocalEngine
 from roundel.kernel.payloads import TRANSIENT
+from tests.events import node_status
 
 TEXT = "a long and winding text about tea, with enough words for several pieces of it"
 STREAMED = {"Writer": [{"text": TEXT, "stream": True}], "Critic": [{"text": "good " * 20, "stream": True}]}
@@ -49,10 +50,10 @@ def check(events: list[roundel.Event]) -> None:
     stored = [event for event in events if event.seq]
     assert [event.seq for event in stored] == list(range(stored[0].seq, stored[-1].seq + 1))
     for node_id, text in (("Writer", TEXT), ("Critic", "good " * 20)):
-        own = [event for event in events if event.node_id == node_id]
+        own = [event for event in events if event.node_id == node_id and event.event != "model_call"]
         pieces = [event.fields()["text"] for event in own if event.event == "token_stream"]
         assert "".join(pieces) == text and len(pieces) > 1
-        names = [event.fields().get("status") or event.event for event in own]
+        names = [node_status(event) or event.event for event in own]
         shown = [name for name in names if name in ("running", "token_stream", "completed")]
         assert shown == ["running", *["token_stream"] * len(pieces), "completed"]
 

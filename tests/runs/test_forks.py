@@ -14,6 +14,7 @@ import roundel
 from roundel import Graph, LoopAgent, LoopMode
 from roundel.nodes import TYPES, passthrough
 from roundel.workflow.condition import Keyword
+from tests.events import node_status
 from tests.runs.polish_workflow import using
 
 Flow = dict[str, Any]
@@ -26,11 +27,7 @@ def place(tmp_path: Path) -> Path:
 
 def completed(events: list[roundel.Event]) -> list[str]:
     """The addresses at which a node completed."""
-    return [
-        str(event.address)
-        for event in events
-        if event.fields().get("status") == "completed" and event.address
-    ]
+    return [str(event.address) for event in events if node_status(event) == "completed" and event.address]
 
 
 # More rounds.

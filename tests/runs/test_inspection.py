@@ -14,6 +14,7 @@ from roundel.hosts.engine import Attachment
 from roundel.hosts.local import LocalEngine
 from roundel.journal.in_memory import InMemoryStore
 from roundel.runs.inspection import RunInspection
+from tests.events import node_status
 from tests.runs import debug_workflows
 from tests.runs.debug_workflows import (
     APPROVAL,
@@ -129,7 +130,7 @@ def test_the_messages_of_a_queue_are_in_the_order_of_layers_whatever_came_first(
         done = asyncio.Event()
 
         def on_event(event: roundel.Event) -> None:
-            if event.address == "C" and event.fields().get("status") == "completed":
+            if event.address == "C" and node_status(event) == "completed":
                 done.set()
 
         run_id = await runs.start(workflow, "go", breakpoints=["Join"], attach=Attachment(on_event=on_event))

@@ -19,7 +19,7 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import Started, encode_entry
 from roundel.llm.script import script_from
 from roundel.runs.rounds import RoundTally, loop_rounds
-from tests.events import event_of, payload
+from tests.events import event_of, node_status, payload
 from tests.runs.polish_workflow import BOTH, POLISH
 
 DAY = 86_400
@@ -103,15 +103,15 @@ def test_cost_and_time_of_each_round() -> None:
     def at(second: float, kind: str, address: str, **data: Any) -> Event:
         return event_of(kind, 1, "Writer", address, timestamp=stamp(1_000_000 + second), **data)
 
-    usage = {"input_tokens": 5, "output_tokens": 5}
+    usage = {"status": "completed", "input_tokens": 5, "output_tokens": 5}
     (loop,) = loop_rounds(
         [
             at(0, "loop_round", "W[1]", loop="W", round=1),
-            at(1, "token_usage", "W[1]/Writer", **usage, cost_usd=0.25),
-            at(2, "token_usage", "W[1]/Writer", **usage, cost_usd=None),
+            at(1, "model_call", "W[1]/Writer", **usage, cost_usd=0.25),
+            at(2, "model_call", "W[1]/Writer", **usage, cost_usd=None),
             at(2.5, "node_state_change", "W[1]/Writer", status="completed", output="said"),
             at(4, "loop_round", "W[2]", loop="W", round=2),
-            at(7, "token_usage", "W[2]/Writer", **usage, cost_usd=None),
+            at(7, "model_call", "W[2]/Writer", **usage, cost_usd=None),
             at(9, "node_state_change", "Other", status="completed", output="elsewhere", score=3),
         ]
     )
@@ -150,7 +150,7 @@ def test_a_failed_round_and_its_retry() -> None:
     script = {"Writer": BOTH["Writer"], "Editor": ["no", {"error": "rate limit"}]}
     assert roundel.run(POLISH, "tea", script=script, on_event=seen.append).status == "failed"
     assert rounds_of(seen) == [("Writer[1]", "completed", 0, True), ("Writer[2]", "failed", 1, True)]
-    at = next(event.address for event in seen if event.fields().get("status") == "failed")
+    at = next(event.address for event in seen if node_status(event) == "failed")
     again = [
         Event(
             98, "run_state_change", stamp(0), "run", None, None, payload("run_state_change", status="running")
@@ -275,7 +275,7 @@ def test_resumed_run_shows_the_time_of_the_run(tmp_path: Path) -> None:
             run_id = await run_of_yesterday(runs)
             state = (await open_run(runs.store, run_id)).state
             state.started_at -= 100
-            progress = Progress(state.plan, lambda: 5000.0)
+            progress = Progress(lambda: 5000.0)
             progress.load_state(state)
             assert progress.snapshot().seconds == pytest.approx(state.worked) and state.worked > 99
 

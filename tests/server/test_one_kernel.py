@@ -18,12 +18,12 @@ from roundel.hosts import live_events
 from roundel.hosts.core import RunLog
 from roundel.hosts.live_events import CommitCache, Committed
 from roundel.hosts.stored_run import follow
-from roundel.journal import run_journal
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Store
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry
+from roundel.kernel.step import step as kernel_step
 from roundel.nodes.loading import draft_text_plan
 from roundel.plan.graph import Plan
 from roundel.runs.runs import Runs
@@ -59,7 +59,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return step
 
-    monkeypatch.setattr(run_journal, "step", counting("replayed", run_journal.step))
+    monkeypatch.setattr("roundel.journal.run_journal.step", counting("replayed", kernel_step))
     monkeypatch.setattr(RunLog, "apply", counting("executed", RunLog.apply))
     return counted
 

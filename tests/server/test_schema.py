@@ -108,6 +108,7 @@ class World:
         self.secret = token.json()["secret"]
         self.known = {
             "run_id": list(self.runs.values()),
+            "address": ["Writer[1]/Writer"],
             "name": ["saved"],
             "group": ["red", "~"],
             "entry_id": [added.json()["entries"][0]["id"]],

@@ -42,8 +42,18 @@ class RecordedTelemetry:
         return span
 
     def at(self, address: str) -> ReadableSpan:
-        (span,) = (span for span in self.spans if attributes_of(span).get("roundel.address") == address)
+        """The span of a node, a round or a tool."""
+        (span,) = (span for span in self._places if attributes_of(span).get("roundel.address") == address)
         return span
+
+    def chats(self, address: str) -> list[ReadableSpan]:
+        """The spans of the model calls of an agent."""
+        calls = (span for span in self.spans if span not in self._places)
+        return [span for span in calls if attributes_of(span).get("roundel.address") == address]
+
+    @property
+    def _places(self) -> list[ReadableSpan]:
+        return [span for span in self.spans if attributes_of(span).get("gen_ai.operation.name") != "chat"]
 
     def parents_by_address(self) -> dict[str, str]:
         """What each span is in, by address; the run has none."""
@@ -52,7 +62,7 @@ class RecordedTelemetry:
         }
         return {
             names[context(span).span_id]: names[span.parent.span_id]
-            for span in self.spans
+            for span in self._places
             if span.parent is not None
         }
 

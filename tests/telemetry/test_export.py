@@ -88,7 +88,11 @@ def test_short_program_exports_everything(tmp_path: Path) -> None:
         done = program(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     run_id, status, _ = done.stdout.split()
     assert (status, done.stderr) == ("completed", "")
-    assert sorted(span.name for span in collector.spans) == ["invoke_agent Ann", "invoke_workflow tea"]
+    assert sorted(span.name for span in collector.spans) == [
+        "chat script",
+        "invoke_agent Ann",
+        "invoke_workflow tea",
+    ]
     trace_id, span_id = derive_ids(run_id)
     assert {span.trace_id for span in collector.spans} == {trace_id.to_bytes(16)}
     (root,) = (span for span in collector.spans if not span.parent_span_id)
@@ -101,10 +105,10 @@ def test_single_signal_can_be_exported(tmp_path: Path) -> None:
     with Collector() as collector:
         named = {"OTEL_SERVICE_NAME": "kitchen"}
         program(tmp_path, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.url}/v1/traces", **named)
-        assert (len(list(collector.spans)), collector.metric_names) == (2, set())
+        assert (len(list(collector.spans)), collector.metric_names) == (3, set())
         assert collector.services == {"kitchen"}
         program(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_TRACES_EXPORTER="none")
-        assert len(list(collector.spans)) == 2
+        assert len(list(collector.spans)) == 3
         assert "roundel.runs" in collector.metric_names
 
 

@@ -15,15 +15,15 @@ def test_names_beyond_the_first_share_one_label() -> None:
 def test_registry_keeps_the_latest_runs() -> None:
     known = RunRegistry()
     for number in range(MAX_RUNS + 1):
-        known.register(str(number), "polish", ["Ann"])
-    events = [Event(9, "token_usage", "", run_id, data=payload("token_usage")) for run_id in ("0", "1")]
-    assert [known.lookup(event) for event in events] == [("", frozenset()), ("polish", {"Ann"})]
+        known.register(str(number), "polish")
+    events = [
+        Event(9, "end_not_reached", "", run_id, data=payload("end_not_reached")) for run_id in ("0", "1")
+    ]
+    assert [known.lookup(event) for event in events] == ["", "polish"]
 
 
 def test_the_first_event_of_a_run_names_its_workflow() -> None:
     known = RunRegistry()
-    assert known.lookup(Event(1, "run_started", "", "a", data=payload("run_started", workflow="polish"))) == (
-        "polish",
-        frozenset(),
-    )
-    assert known.lookup(Event(2, "token_usage", "", "a"))[0] == "polish"
+    started = Event(1, "run_started", "", "a", data=payload("run_started", workflow="polish"))
+    assert known.lookup(started) == "polish"
+    assert known.lookup(Event(2, "end_not_reached", "", "a")) == "polish"

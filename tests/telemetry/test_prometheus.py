@@ -72,8 +72,8 @@ def test_known_cost_is_counted() -> None:
     used = {"input_tokens": 1, "output_tokens": 2, "model": "openai:gpt-4o", "cost_usd": 0.25}
     now = "2026-11-15T20:00:00.000Z"
     for number, data in enumerate((used, {**used, "cost_usd": None}, {**used, "cached": True}), 1):
-        shown = payload("token_usage", **data)
-        metrics.observe(roundel.Event(number, "token_usage", now, "5b1c8e0f2a7d", "A", "A", shown))
+        shown = payload("model_call", status="completed", **data)
+        metrics.observe(roundel.Event(number, "model_call", now, "5b1c8e0f2a7d", "A", "A", shown))
     found = samples(metrics)
     assert found["roundel_cost_usd_total", "openai:gpt-4o", "(unnamed)"] == 0.25
     assert found["roundel_model_calls_total", "openai:gpt-4o", "(unnamed)"] == 2

@@ -39,7 +39,8 @@ def test_run_observed_from_the_middle_has_spans() -> None:
 
 def test_an_agent_first_seen_when_it_ends_has_its_tokens() -> None:
     events = events_of("Ann")
-    spent = next(number for number, event in enumerate(events) if event.event == "token_usage")
+    spent = next(number for number, event in enumerate(events) if event.event == "model_call")
+    spent += 1  # its end
     watch = RecordedTelemetry()
     for event in events[spent:]:
         watch.telemetry.observe(event)
@@ -83,7 +84,7 @@ def test_lost_run_closes_its_spans_without_affecting_others() -> None:
         await asyncio.create_task(host())
 
     asyncio.run(program())
-    assert [attributes_of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 2
+    assert [attributes_of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 3
     assert attributes_of(watch.one("invoke_workflow chain"))["roundel.status"] == "lost"
     assert metrics.registry.get_sample_value("roundel_runs_in_flight") == 1
     see(other[3:])
@@ -107,6 +108,8 @@ def test_many_runs_at_once_share_one_telemetry() -> None:
     for result in results:
         spans = [span for span in watch.spans if attributes_of(span)["roundel.run_id"] == result.run_id]
         assert sorted(span.name for span in spans) == [
+            "chat script",
+            "chat script",
             "invoke_agent Ann",
             "invoke_agent Ben",
             "invoke_workflow chain",
@@ -200,7 +203,10 @@ def test_memory_errors_are_recorded_and_counted() -> None:
 
 def test_cached_reply_uses_no_tokens() -> None:
     watch = RecordedTelemetry()
-    observe_events(watch, ("token_usage", "Ann", {"model": "gpt-4o", "cost_usd": 0, "cached": True}))
+    observe_events(
+        watch,
+        ("model_call", "Ann", {"status": "completed", "model": "gpt-4o", "cost_usd": 0, "cached": True}),
+    )
     ann = attributes_of(watch.at("Ann"))
     assert (ann["roundel.cached"], ann["gen_ai.provider.name"], ann["gen_ai.request.model"]) == (
         True,
@@ -212,7 +218,7 @@ def test_cached_reply_uses_no_tokens() -> None:
 
 def test_a_tool_that_was_not_called_has_no_span() -> None:
     watch = RecordedTelemetry()
-    running = ("node_state_change", "Ann", {"status": "running"})
+    running = ("node_state_change", "Ann", {"status": "running", "speaks": True})
     observe_events(
         watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected", "result": "no"})
     )

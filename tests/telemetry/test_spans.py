@@ -86,7 +86,7 @@ def test_round_spans_contain_nodes_and_inner_rounds(tmp_path: Path) -> None:
         "roundel.address": "Planner[1].Coder[2]/Test Guard",
         "roundel.reason": "the loop was left",
     }
-    assert span_events(second)["roundel.loop_exit"]["roundel.reason"] == "exit_edge"
+    assert span_events(watch.at("Planner[1]"))["roundel.loop_exit"]["roundel.reason"] == "exit_edge"
     for span in watch.spans:
         inside = [one for one in watch.spans if one.parent and one.parent.span_id == context(span).span_id]
         assert all((span.start_time or 0) <= (one.start_time or 0) for one in inside)
@@ -147,6 +147,33 @@ def test_tool_call_is_a_child_span_of_its_agent(tmp_path: Path) -> None:
         "Analyst"
     ] * 3
     assert span_events(agent)["roundel.tool_call"]["roundel.status"] == "waiting"
+
+
+def test_each_model_call_is_a_child_span_of_its_agent(tmp_path: Path) -> None:
+    watch = example(tmp_path, "analyst")
+    agent, calls = watch.at("Analyst"), watch.chats("Analyst")
+    assert [span.name for span in calls] == ["chat gpt-4o"] * 3
+    assert {span.parent.span_id for span in calls if span.parent} == {context(agent).span_id}
+    shown = [attributes_of(span) for span in calls]
+    assert [one["roundel.call"] for one in shown] == [1, 2, 3]
+    assert sum(one["gen_ai.usage.input_tokens"] for one in shown) == 930
+    assert [one["gen_ai.response.finish_reasons"] for one in shown] == [
+        ("tool_calls",),
+        ("tool_calls",),
+        ("stop",),
+    ]
+    assert {one["roundel.status"] for one in shown} == {"completed"}
+
+
+def test_a_call_that_a_provider_refused_at_first_shows_its_attempts() -> None:
+    watch = RecordedTelemetry()
+    with Wire() as wire:
+        wire.replies(Reply(status=503), Reply(text="Quiet."))
+        watch.run(workflow({"default": profile(wire)}, retry={"max_attempts": 2, "min_wait_seconds": 0}))
+    (call,) = watch.chats("A")
+    attempt = span_events(call)["roundel.attempt"]
+    assert (attempt["roundel.attempt"], attempt["roundel.status"]) == (1, 503)
+    assert attributes_of(call)["roundel.seconds"] > 0
 
 
 def test_agent_span_in_a_loop_contains_its_tool_calls(tmp_path: Path) -> None:
@@ -240,7 +267,7 @@ def test_a_lock_is_recorded_where_it_happened_and_ends_all_spans(tmp_path: Path)
     watch.run(CIRCLE, script={"Talker": "I will look into it."}, store=tmp_path / "runs.db")
     run = watch.one("invoke_workflow circle")
     assert attributes_of(run)["roundel.status"] == "suspended_locked"
-    tripped = span_events(watch.at("Talker[4]"))["roundel.breaker_tripped"]
+    tripped = span_events(run)["roundel.breaker_tripped"]  # between two rounds
     assert (tripped["roundel.trigger"], tripped["roundel.stale_rounds"]) == ("dead_loop", 3)
     assert watch.counts("roundel.locks") == {("circle", "dead_loop"): 1}
     assert watch.counts("roundel.runs") == {("circle", "suspended_locked"): 1}

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roundel.cli.event_lines import LoopBounds
 from roundel.drawing.nesting import Group, nest
 from roundel.kernel.progress import LoopPosition
 from roundel.plan.breakpoints import address_parts
@@ -58,7 +57,6 @@ class RunOutline:
     """The rows of a workflow, and how a run's addresses map to them. The debugger creates it once."""
 
     def __init__(self, plan: Plan) -> None:
-        self._bounds = LoopBounds(plan)
         self._owners: dict[int, tuple[str, ...]] = {}
         """For each site, the labels of the nodes around it."""
         self._around: dict[int, NodePlan | None] = {}
@@ -195,9 +193,7 @@ class RunOutline:
     def _rounds_label(self, positions: list[LoopPosition]) -> str:
         """`round 2 of ≤ 3`; several instances of a loop run at once if its graph does."""
         newest = max(positions, key=lambda position: position.round)
-        proven = self._bounds.at(newest.address).rounds
-        limits = [limit for limit in (proven, newest.limit) if limit is not None and limit >= newest.round]
-        limit = f" of ≤ {min(limits)}" if limits else ""
+        limit = f" of ≤ {newest.limit}" if newest.limit is not None else ""
         several = f", {len(positions)} at once" if len(positions) > 1 else ""
         return f"round {newest.round}{limit}{several}"
 

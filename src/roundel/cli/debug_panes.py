@@ -207,7 +207,7 @@ class DebugPanes:
 
     def _events(self) -> Iterator[Text]:
         for event in self._session.events:
-            line = format_event(event, self._session.bounds)
+            line = format_event(event)
             if line:
                 yield Text(one_line(line))
         if not self._session.events:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundel.cli.debug_outline import RunOutline
-from roundel.cli.event_lines import LoopBounds, format_event
+from roundel.cli.event_lines import format_event
 from roundel.cli.next_step import command_line, set_current_run
 from roundel.cli.output import secret_masking
 from roundel.cli.progress import Spending, UsageTotals, state_reason
@@ -111,7 +111,6 @@ class DebugSession:
     picture: DebugPicture
     outline: RunOutline
     outputs: OutputHistory
-    bounds: LoopBounds
 
     def __init__(self, runs: Runs, run_id: str, middleware: list[Middleware] | None = None) -> None:
         self.runs = runs
@@ -136,7 +135,7 @@ class DebugSession:
         set_current_run(self.run_id)
         interrupts.next_step = command_line("debug", self.run_id)
         self._scripted = inspection.pinned is not None and bool(inspection.pinned.script)
-        self.outline, self.bounds = RunOutline(inspection.plan), LoopBounds(inspection.plan)
+        self.outline = RunOutline(inspection.plan)
         self.outputs = OutputHistory(self.outline)
         self._seq = max(0, inspection.state.seq - EVENTS_READ)
         await self._read(inspection, await self.runs.row(self.run_id))
@@ -212,7 +211,7 @@ class DebugSession:
     def happened(self) -> Iterator[str]:
         """What the last refresh has found, as lines."""
         for event in self.new_events:
-            line = format_event(event, self.bounds) or _debug_line(event)
+            line = format_event(event) or _debug_line(event)
             if line:
                 yield line
         now = [state.text for state in self.picture.seen.breakpoints]

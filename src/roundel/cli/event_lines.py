@@ -1,15 +1,9 @@
-"""Formats events as plain lines, for `roundel log`, pipes and log files: no control codes and no colour.
-
-A line for a round also says how many rounds there can be and what bounds them. `LoopBounds` finds that
-by the address of the round, since the same loop id may occur in several graphs.
-"""
+"""Formats events as plain lines, for `roundel log`, pipes and log files: no control codes and no colour."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from roundel.cli.output import one_line
-from roundel.cli.progress import arguments_text, report_text, wait_text
+from roundel.cli.progress import arguments_text, bound_of, report_text, wait_text
 from roundel.kernel.events import Event
 from roundel.kernel.payloads import (
     AnswerReceived,
@@ -34,61 +28,6 @@ from roundel.kernel.payloads import (
     Warned,
 )
 from roundel.kernel.state import TRIPS
-from roundel.plan.address import parse
-from roundel.plan.graph import Plan
-from roundel.plan.proof import bounds
-from roundel.plan.scope import Scope
-from roundel.workflow.address import AddressError, without_rounds
-
-
-@dataclass(frozen=True, slots=True)
-class LoopBound:
-    """How many rounds a loop can have; `LoopBounds` creates it."""
-
-    rounds: int | None
-    """The largest number of rounds, if it is known."""
-    by: str
-    """The guard that causes the bound, as a suffix of the label."""
-
-    def label(self, number: int) -> str:
-        # A raised limit makes the proven bound wrong; a round beyond it is shown without one.
-        limit = f" of {self.rounds}" if self.rounds is not None and number <= self.rounds else ""
-        return f"round {number}{limit}{self.by}"
-
-
-class LoopBounds:
-    """The bounds of all loops of a plan, computed once per loop and not once per round."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._known: dict[str, LoopBound] = {}
-
-    def at(self, address: str) -> LoopBound:
-        key = without_rounds(address)
-        bound = self._known.get(key)
-        if bound is None:
-            bound = self._known[key] = self._find(address)
-        return bound
-
-    def _find(self, address: str) -> LoopBound:
-        try:
-            place = parse(address, self._plan)
-        except AddressError:  # of a stored run whose workflow was changed since
-            return LoopBound(None, "")
-        if place.loop is not None:
-            return _of_loop(place.loop)
-        return LoopBound(place.node.kind.rounds(place.node.config), "")
-
-
-def _of_loop(scope: Scope) -> LoopBound:
-    limits, worst = bounds(scope)
-    if worst is None:
-        # Only the cap of the loop and guards that do not count rounds, such as a time limit, bound it.
-        clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
-        return LoopBound(scope.cap, f" (cap){clocks}")
-    guard = next((limit.guard for limit in limits if limit.limit == worst), "")
-    return LoopBound(worst, f" · {one_line(guard)}" if guard else "")
-
 
 EXCERPT = 100
 _ACTIONS = {
@@ -108,16 +47,15 @@ def _reached_limit(data: LimitReached) -> str:
 
 
 def format_event(  # noqa: PLR0912 (a case for each event)
-    event: Event, bounds: LoopBounds | None
+    event: Event,
 ) -> str | None:
     """The event as one line; None for events that a person does not need, such as token streams."""
     address = one_line(event.address or "")
     match event.data:
         case NodeRunning() | NodeCompleted() | NodeFailed() as data:
             return _node_line(address, data)
-        case LoopRound(round=number):
-            label = bounds.at(event.address or "").label if bounds is not None else "round {}".format
-            return f"{address}  {label(number)}"
+        case LoopRound(round=number) as data:
+            return f"{address}  {bound_of(event, data).label(number)}"
         case LoopLeft(rounds=rounds, reason=reason):
             return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {reason}"
         case ToolCallStarted() | ToolCallEnded() as data:

@@ -23,7 +23,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from roundel.cli.event_lines import LoopBound, LoopBounds, format_event
+from roundel.cli.event_lines import format_event
 from roundel.cli.output import dollars, one_line, printable
 from roundel.cli.progress import (
     OPEN,
@@ -103,11 +103,10 @@ TOOL_WIDTH = 60
 class Display:
     """One frame of the live view; `LiveView` creates it from a snapshot."""
 
-    def __init__(self, title: str, run: ProgressSnapshot, bounds: LoopBounds, run_id: str = "") -> None:
+    def __init__(self, title: str, run: ProgressSnapshot, run_id: str = "") -> None:
         self.title = title
         self.run_id = run_id
         self.run = run
-        self.bounds = bounds
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # One line less than the terminal has, since the cursor is on the line below.
@@ -147,7 +146,7 @@ class Display:
 
         def nested(around: str, depth: int) -> Iterator[Text]:
             for place in inside.get(around, ()):
-                yield _loop_line(loops[place], self.bounds.at(loops[place].address), depth)
+                yield _loop_line(loops[place], depth)
                 yield from nested(place, depth + 1)
 
         yield from nested("", 1)
@@ -228,12 +227,12 @@ def _partial_text_lines(partial_text: str, most: int, console: Console, width: i
     ]
 
 
-def _loop_line(loop: ActiveRound, bound: LoopBound, depth: int) -> Text:
+def _loop_line(loop: ActiveRound, depth: int) -> Text:
     line = Text("  " * depth).append(one_line(loop.loop), "bold yellow").append("  ")
-    if bound.rounds is not None and loop.number <= bound.rounds:
-        done, left = _bar(loop.number, bound.rounds)
+    if loop.bound.rounds is not None:
+        done, left = _bar(loop.number, loop.bound.rounds)
         line.append(done, "yellow").append(left, "dim").append("  ")
-    return line.append(bound.label(loop.number), "dim")
+    return line.append(loop.bound.label(loop.number), "dim")
 
 
 def _bar(number: int, limit: int) -> tuple[str, str]:
@@ -335,8 +334,7 @@ class LiveView:
         self.run_id = ""
         """The id of a stored run; empty for a run that is not stored."""
         self._title = one_line(plan.workflow.graph.id) or "workflow"
-        self._progress = Progress(plan, scripted=scripted)
-        self._bounds = LoopBounds(plan)
+        self._progress = Progress(scripted=scripted)
         self._live: Live | None = None
         if resumed_state is not None:
             self._progress.load_state(resumed_state)
@@ -345,7 +343,7 @@ class LiveView:
         """Takes an event, in the run's thread."""
         self._progress.apply_event(event)
         if not self.interactive:
-            line = format_event(event, self._bounds)
+            line = format_event(event)
             if line is not None:
                 self.console.file.write(printable(line) + "\n")
 
@@ -403,4 +401,4 @@ class LiveView:
             self._live = None
 
     def _render(self) -> Display:
-        return Display(self._title, self._progress.snapshot(), self._bounds, self.run_id)
+        return Display(self._title, self._progress.snapshot(), self.run_id)

@@ -9,8 +9,7 @@ Threads: the run's thread applies events, the display's thread takes snapshots. 
 everything. It is held for a few dictionary entries per event; everything that takes longer (layout,
 truncation, styles) happens on the copies that `snapshot` returns, in the display's thread.
 
-Figures may be approximate while the run is in flight, since an agent's model calls are inferred from
-token events. `settle` and `run_finished` replace them with the run's own figures.
+What the run has used is never added up here: each call that ends brings the run's own figures.
 """
 
 from __future__ import annotations
@@ -18,21 +17,24 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from roundel.cli.output import one_line
 from roundel.kernel.commands import Ask
 from roundel.kernel.events import Event
 from roundel.kernel.payloads import (
+    AsideUsage,
     CallWaiting,
     EndNotReached,
     LoopLeft,
     LoopRound,
+    ModelCallEnded,
     NodeCompleted,
     NodeFailed,
     NodeRunning,
@@ -40,14 +42,13 @@ from roundel.kernel.payloads import (
     ProgressReported,
     RunFinished,
     RunStateChanged,
+    RunUsage,
     TokenStream,
-    TokenUsage,
     ToolCallChange,
     ToolCallEnded,
 )
+from roundel.kernel.rounds import proved_limit, rounds_limit
 from roundel.kernel.state import Activation, Execution, Run, ToolLoop
-from roundel.plan.graph import Plan
-from roundel.workflow.limits import dollars, picodollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,55 +71,29 @@ class UsageTotals:
 
 
 class Spending:
-    """Counts calls, tokens and cost from events."""
+    """What the run has used, as its events say it."""
 
     def __init__(self, paid: bool) -> None:
-        self._paid = paid
-        self._used: Counter[str] = Counter()
-        self._cost = 0  # in picodollars, as the kernel counts it: sums of floats would drift
-        self._counted: Counter[str] = Counter()
-        """For each agent in flight, the model calls that are already counted."""
+        self._usage = UsageTotals(paid=paid)
 
     def usage(self) -> UsageTotals:
-        used = self._used
-        tokens = used["input_tokens"] + used["output_tokens"]
-        cost = dollars(self._cost)
-        return UsageTotals(
-            used["model_calls"], used["tool_calls"], tokens, cost, used["unpriced_calls"], self._paid
-        )
+        return self._usage
 
-    def tokens(self, event: Event) -> None:
-        data = event.data
-        assert isinstance(data, TokenUsage)
-        self._used["input_tokens"] += data.input_tokens
-        self._used["output_tokens"] += data.output_tokens
-        self._count(event.address or "", 1)
-        self._cost += picodollars(data.cost or 0)
-        self._used["unpriced_calls"] += data.cost is None
-
-    def tool(self, data: ToolCallChange) -> None:
-        self._used["tool_calls"] += data.status in ("completed", "failed")
-
-    def count_agent_calls(self, address: str, rounds: int) -> None:
-        """An agent has finished: counts its model calls that reported no tokens.
-
-        An agent calls its model once for each round of tools, and once for the final reply.
-        """
-        missing = rounds + 1 - self._counted[address]
-        if missing > 0:
-            self._count(address, missing)
-            self._used["unpriced_calls"] += missing
-        del self._counted[address]
+    def note(self, total: RunUsage | None) -> None:
+        """Takes over the figures of an event, if it has any."""
+        if total is not None:
+            self.settle(asdict(total))
 
     def settle(self, usage: Mapping[str, Any]) -> None:
-        """Takes over the run's own figures: this process may not have seen all events."""
-        for name in ("model_calls", "tool_calls", "input_tokens", "output_tokens", "unpriced_calls"):
-            self._used[name] = usage[name]
-        self._cost = picodollars(usage["cost_usd"] or 0)
-
-    def _count(self, address: str, calls: int) -> None:
-        self._used["model_calls"] += calls
-        self._counted[address] += calls
+        """Takes over the run's own figures."""
+        self._usage = UsageTotals(
+            usage["model_calls"],
+            usage["tool_calls"],
+            usage["input_tokens"] + usage["output_tokens"],
+            usage["cost_usd"] or 0.0,
+            usage["unpriced_calls"],
+            self._usage.paid,
+        )
 
 
 MAX_PARTIAL_TEXT = 2000
@@ -149,19 +124,14 @@ class AgentActivity(NamedTuple):
 
 
 class AgentActivities:
-    """The agents in flight, by place: the address of an agent, joined by a dot if it is in a loop.
-
-    The events of one agent have different addresses: a tool call has the address of its round,
-    `Agent[2]/tool`, and a token event that of the node, `Loop[1]/Agent`. Both map to the same place
-    (`place_of_node`).
-    """
+    """The agents in flight, by address."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._now = clock
         self._agents: dict[str, _AgentState] = {}
 
     def tool(self, address: str, data: ToolCallChange) -> None:
-        agent = self._at(agent_place_of_tool(address, data.round))
+        agent = self._at(data.caller)
         # Rounds of one agent never overlap, so the calls of an earlier round are of no interest any
         # more.
         if agent.round != data.round:
@@ -177,7 +147,7 @@ class AgentActivities:
 
     def on_tokens(self, event: Event) -> None:
         """Appends a part of a streaming reply; a new reply, or a retry of a call, starts from empty."""
-        agent, data = self._at(place_of_node(event.address or "")), event.data
+        agent, data = self._at(event.address or ""), event.data
         assert isinstance(data, TokenStream)
         if agent.has_replied or agent.attempt != data.attempt or data.offset == 0:
             agent.partial_text, agent.has_replied, agent.attempt = "", False, data.attempt
@@ -202,21 +172,20 @@ class AgentActivities:
     def on_reply(self, event: Event) -> None:
         """The reply is complete: the next part belongs to another one. The text stays visible until
         then."""
-        agent = self._agents.get(place_of_node(event.address or ""))
+        agent = self._agents.get(event.address or "")
         if agent is not None:
             agent.has_replied = True
 
-    def on_node_done(self, address: str) -> int:
-        """Forgets an agent, and returns how many rounds of tools it had."""
-        agent = self._agents.pop(place_of_node(address), None)
-        return 0 if agent is None else agent.round
+    def on_node_done(self, address: str) -> None:
+        """Forgets an agent."""
+        self._agents.pop(address, None)
 
     def clear(self) -> None:
         self._agents.clear()
 
     def activities_at(self, addresses: list[str]) -> dict[str, AgentActivity]:
         now = self._now()
-        found = ((address, self._agents.get(place_of_node(address))) for address in addresses)
+        found = ((address, self._agents.get(address)) for address in addresses)
         return {address: agent.shown(now) for address, agent in found if agent is not None}
 
     def _at(self, place: str) -> _AgentState:
@@ -244,11 +213,6 @@ def place_of_node(address: str) -> str:
     """
     around, slash, name = address.rpartition("/")
     return f"{around}.{name}" if around.endswith("]") else around + slash + name
-
-
-def agent_place_of_tool(address: str, number: int) -> str:
-    """The place of the agent that calls a tool: what precedes `[2]/mean`."""
-    return address.rpartition("/")[0][: -len(str(number)) - 2]
 
 
 def report_text(data: ProgressReported) -> str:
@@ -280,12 +244,42 @@ def arguments_text(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
 
+class LoopBound(NamedTuple):
+    """How many rounds a loop can have."""
+
+    rounds: int | None = None
+    """The largest number of rounds, if it is known."""
+    by: str = ""
+    """What causes the bound, as a suffix of the label."""
+
+    def label(self, number: int) -> str:
+        limit = f" of {self.rounds}" if self.rounds is not None else ""
+        return f"round {number}{limit}{self.by}"
+
+
+def loop_bound(limit: int | None, guard: str, clocks: Iterable[str]) -> LoopBound:
+    """The bound of a loop of edges: by a guard, or else by its cap and guards that do not count rounds."""
+    if limit is None:
+        return LoopBound()
+    if guard:
+        return LoopBound(limit, f" · {one_line(guard)}")
+    return LoopBound(limit, " (cap)" + "".join(f" · {one_line(clock)}" for clock in clocks))
+
+
+def bound_of(event: Event, data: LoopRound) -> LoopBound:
+    """The bound of the loop of a round that begins."""
+    if event.path and event.path[-1].node is not None:  # a node that repeats by itself
+        return LoopBound(data.limit)
+    return loop_bound(data.limit, data.limit_by, data.clocks)
+
+
 class ActiveRound(NamedTuple):
     """A loop in flight, with its current round."""
 
     loop: str
     address: str
     number: int
+    bound: LoopBound = LoopBound()
 
 
 class Activity(NamedTuple):
@@ -300,7 +294,7 @@ def read_activity(run: Run) -> Activity:
     """Reads loops and nodes in flight from the state of a run, instead of its events."""
     active = [around.address for call in run.calls.values() for around in _around(call)]
     awaiting_answer = [address for address, call in run.calls.items() if isinstance(call.command, Ask)]
-    loops = {loop.address: loop for call in run.calls.values() for loop in _loops(call)}
+    loops = {loop.address: loop for call in run.calls.values() for loop in _loops(run, call)}
     # A loop inside another one has the longer address, and the display shows it below.
     return Activity(sorted(loops.values(), key=lambda loop: len(loop.address)), active, awaiting_answer)
 
@@ -318,18 +312,20 @@ def _enclosing_composite(node: Execution) -> Execution | None:
     return None if composite_run is None else composite_run.execution
 
 
-def _loops(call: Execution) -> Iterator[ActiveRound]:
+def _loops(run: Run, call: Execution) -> Iterator[ActiveRound]:
     for node in _around(call):
         activation: Activation | None = node.activation
         while activation is not None and activation.parent is not None:
-            yield ActiveRound(activation.name, activation.address, activation.round)
+            limit, guard = proved_limit(run, activation)
+            bound = loop_bound(limit, guard, activation.entry.clocks if activation.entry is not None else ())
+            yield ActiveRound(activation.name, activation.address, activation.round, bound)
             activation = activation.parent
         instance = node.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration
         if composite_run is not None and iteration is not None and composite_run.execution.node.kind.loops:
-            yield ActiveRound(
-                composite_run.execution.node.id, f"{composite_run.stem}{iteration.round}]", iteration.round
-            )
+            name, address = composite_run.execution.node.id, f"{composite_run.stem}{iteration.round}]"
+            bound = LoopBound(rounds_limit(composite_run))
+            yield ActiveRound(name, address, iteration.round, bound)
 
 
 RECENT = 8
@@ -376,12 +372,9 @@ class ProgressSnapshot:
 class Progress:
     """The progress of one run; the live view creates it, applies each event, and draws snapshots."""
 
-    def __init__(
-        self, plan: Plan, clock: Callable[[], float] = time.monotonic, *, scripted: bool = False
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, scripted: bool = False) -> None:
         self._now = clock
         self._lock = Lock()
-        self._speaking = frozenset(node.id for node in plan.sites if node.kind.speaks)
         self._started = clock()
         self._ended: float | None = None
         self._status, self._reason = "running", ""
@@ -412,7 +405,8 @@ class Progress:
             "token_stream": self._agents.on_tokens,
             "progress": self._on_report,
             "call_waiting": self._on_wait,
-            "token_usage": self._on_token_usage,
+            "model_call": self._on_model_call,
+            "aside_usage": self._on_aside_usage,
             "end_not_reached": self._on_end_not_reached,
             "run_state_change": self._on_state_change,
             "run_finished": self._on_run_finished,
@@ -487,7 +481,7 @@ class Progress:
         self._active.pop(address, None)
         self._reports.pop(address, None)
         self._waits.pop(address, None)
-        rounds = self._agents.on_node_done(address)
+        self._agents.on_node_done(address)
         if isinstance(data, NodeSkipped):
             self._awaiting_answer.discard(address)
             return
@@ -497,8 +491,6 @@ class Progress:
             self._recent.append(FinishedNode(address, data.error, True, data.handled))
             return
         assert isinstance(data, NodeCompleted)
-        if event.node_id in self._speaking:
-            self._spending.count_agent_calls(address, rounds)  # providers may report no tokens
         if data.output is not None:
             self._recent.append(FinishedNode(address, data.output, False))
 
@@ -511,7 +503,8 @@ class Progress:
     def _on_round(self, event: Event) -> None:
         assert isinstance(event.data, LoopRound)
         name, number, address = event.data.loop, event.data.round, event.address or ""
-        self._loops[_place(address, number)] = ActiveRound(name, address, number)
+        bound = bound_of(event, event.data)
+        self._loops[_place(address, number)] = ActiveRound(name, address, number, bound)
         # By the id of the loop, over all its entries: an inner loop of ten entries is one row of the
         # summary.
         figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
@@ -520,10 +513,7 @@ class Progress:
     def _on_loop_exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
         assert isinstance(data, LoopLeft)
-        # A loop of edges exits at the address of its last round, a looping node at that of the node.
-        place = _place(address, data.rounds) if address.endswith("]") else place_of_node(address)
-        for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
-            del self._loops[known]  # loops inside may have been cancelled, for which there is no event
+        self._loops.pop(_place(address, data.round), None)
         self._rounds.setdefault(data.loop, {"rounds": data.rounds})["exit_reason"] = data.reason
         self._left[data.loop] = data.by
 
@@ -536,7 +526,8 @@ class Progress:
     def _on_tool_call(self, event: Event) -> None:
         assert isinstance(event.data, ToolCallChange)
         self._agents.tool(event.address or "", event.data)
-        self._spending.tool(event.data)
+        if isinstance(event.data, ToolCallEnded):
+            self._spending.note(event.data.total)
 
     def _on_report(self, event: Event) -> None:
         address, data = event.address or "", event.data
@@ -549,9 +540,14 @@ class Progress:
         assert isinstance(event.data, CallWaiting)
         self._waits[event.address or ""] = self._now() + event.data.seconds, event.data
 
-    def _on_token_usage(self, event: Event) -> None:
-        self._agents.on_reply(event)
-        self._spending.tokens(event)
+    def _on_model_call(self, event: Event) -> None:
+        if isinstance(event.data, ModelCallEnded):
+            self._agents.on_reply(event)
+            self._spending.note(event.data.total)
+
+    def _on_aside_usage(self, event: Event) -> None:
+        assert isinstance(event.data, AsideUsage)
+        self._spending.note(event.data.total)
 
     def _on_end_not_reached(self, event: Event) -> None:
         assert isinstance(event.data, EndNotReached)
@@ -562,6 +558,7 @@ class Progress:
     def _on_state_change(self, event: Event) -> None:
         assert isinstance(event.data, RunStateChanged)
         self._status, self._reason = event.data.status, state_reason(event.data)
+        self._spending.note(event.data.total)
 
     def _on_run_finished(self, event: Event) -> None:
         data = event.data
@@ -575,7 +572,7 @@ class Progress:
         # The run's own figures: this process may not have seen all events.
         self._runs = dict(data.nodes)
         self._rounds = {name: asdict(totals) for name, totals in data.loops.items()}
-        self._spending.settle(asdict(data.usage))
+        self._spending.note(data.usage)
 
 
 def _place(address: str, number: int) -> str:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, get_args
 
 import click
 
 from roundel.cli.call_text import show_call
-from roundel.cli.event_lines import LoopBounds, excerpt, format_event
+from roundel.cli.event_lines import excerpt, format_event
 from roundel.cli.next_step import suggest, suggest_without_store, suggestion_for
 from roundel.cli.options import RunAddress, RunName, run_argument
 from roundel.cli.output import console, echo, one_line, pluralize, print_json, styled
@@ -34,7 +33,6 @@ from roundel.cli.store_access import (
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.events import Event, RunStatus, is_over, stamp
 from roundel.kernel.payloads import MessageEdited, RunFinished, RunStarted, RunStateChanged
-from roundel.plan.graph import Plan
 from roundel.runs.retention import (
     KEEP_NOTHING,
     VersionPolicy,
@@ -234,7 +232,7 @@ def log_command(
 
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
-        show = print_json if as_json else _printer(await runs.plan(run_id))
+        show = print_json if as_json else _print_line
         shown = False
         async for event in runs.follow(run_id, after=after, live=follow):
             if address is None or is_inside(event.address or "", address):
@@ -253,18 +251,13 @@ def _nothing_found(run_id: str, address: str, after: int) -> str:
     return f"run {run_id} has no event at '{address}'; omit --round to see all events"
 
 
-def _printer(plan: Plan) -> Callable[[Event], None]:
-    bounds = LoopBounds(plan)
-
-    def show(event: Event) -> None:
-        line = _line(event, bounds)
-        if line:
-            echo(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
-
-    return show
+def _print_line(event: Event) -> None:
+    line = _line(event)
+    if line:
+        echo(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
 
 
-def _line(event: Event, bounds: LoopBounds) -> str | None:
+def _line(event: Event) -> str | None:
     """The event as a line; None for events that a person does not need."""
     # The events of the run itself are only in the log: the live view shows them in its own way.
     match event.data:
@@ -277,7 +270,7 @@ def _line(event: Event, bounds: LoopBounds) -> str | None:
         case MessageEdited() as data:
             return _edit_line(one_line(event.address or ""), data)
         case _:
-            return format_event(event, bounds)
+            return format_event(event)
 
 
 def _edit_line(address: str, data: MessageEdited) -> str:

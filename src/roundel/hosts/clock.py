@@ -8,9 +8,11 @@ together:
     now()       the time of the next fact. It follows the monotonic clock, so that the difference between two
                 readings is time that this machine has spent.
     lag()       by how many seconds it is behind the wall clock. Deadlines of people are judged by the sum.
-    catch_up()  moves `now()` to the wall clock, and returns by how much. The core does so when the lag
-                exceeds TOLERANCE, and records it as the fact `ClockMoved`: the kernel does not count these
-                seconds as working time (docs/decisions/0052).
+    is_behind   whether the lag exceeds TOLERANCE, as `now()` has last seen: it looks at the wall clock only
+                now and then, since a step of a run takes microseconds.
+    catch_up()  moves `now()` to the wall clock, and returns by how much. The core does so when the clock is
+                behind, and records it as the fact `ClockMoved`: the kernel does not count these seconds as
+                working time (docs/decisions/0052).
 
 If the wall clock is set back, or is behind the last fact, the time of the run goes on from where it was: a
 deadline must not wait until the wall clock is there again, and the times of events never go back.
@@ -24,9 +26,13 @@ from typing import Protocol
 
 TOLERANCE = 1.0
 """The lag in seconds that a run ignores, so that small corrections of the wall clock leave no facts."""
+LOOK_EVERY = 0.01
+"""Seconds between two looks at the wall clock."""
 
 
 class RunClock(Protocol):
+    is_behind: bool
+
     def now(self) -> float: ...
 
     def lag(self) -> float: ...
@@ -39,7 +45,7 @@ class SteadyClock:
     perhaps of another machine. The clock begins at the time of the wall, or at `last` if `begins_at_last`:
     what has passed since is then a lag, so that it does not count as working time."""
 
-    __slots__ = ("_ahead", "_elapsed", "_wall")
+    __slots__ = ("_ahead", "_elapsed", "_look_at", "_wall", "is_behind")
 
     def __init__(
         self,
@@ -52,9 +58,15 @@ class SteadyClock:
         self._wall, self._elapsed = wall, elapsed
         self._ahead = (last if begins_at_last else max(wall(), last)) - elapsed()
         """What the time of the run is ahead of the monotonic clock."""
+        self._look_at = 0.0
+        self.is_behind = False
 
     def now(self) -> float:
-        return self._elapsed() + self._ahead
+        elapsed = self._elapsed()
+        if elapsed >= self._look_at:
+            self.is_behind = self._wall() - elapsed - self._ahead > TOLERANCE
+            self._look_at = elapsed + LOOK_EVERY
+        return elapsed + self._ahead
 
     def lag(self) -> float:
         lag = self._wall() - self._elapsed() - self._ahead
@@ -63,6 +75,7 @@ class SteadyClock:
     def catch_up(self) -> float:
         lag = self.lag()
         self._ahead += lag
+        self.is_behind = False
         return lag
 
 
@@ -70,10 +83,10 @@ class GivenClock:
     """A clock that the caller of a run has given: what it says is working time. It never goes back, since the
     order of events and limits in seconds depend on that."""
 
-    __slots__ = ("_given", "_last")
+    __slots__ = ("_given", "_last", "is_behind")
 
     def __init__(self, given: Callable[[], float], last: float = 0.0) -> None:
-        self._given, self._last = given, last
+        self._given, self._last, self.is_behind = given, last, False
 
     def now(self) -> float:
         read = self._given()

@@ -29,6 +29,7 @@ from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.debugging import EditRefused, find_waiting
 from roundel.kernel.facts import (
     Answered,
+    AnsweredVia,
     BreakpointsChanged,
     Fact,
     Locked,
@@ -96,17 +97,17 @@ class AnswerSource:
         """Whether a person has to answer, since no script does."""
         return self._line(ask) is None
 
-    async def answer(self, ask: Ask) -> tuple[Message, str]:
+    async def answer(self, ask: Ask) -> tuple[Message, str, AnsweredVia]:
         """The answer of the script, else of a person, and who gave it, as in `Answered`. Unanswered if the
         person gives none."""
         line = self._line(ask)
         if line is None:
-            return await self._ask(ask), self._by
+            return await self._ask(ask), self._by, "person"
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
             raise NodeError(line.error, line.type)
-        return Message(line.text, "user", line.data), ""
+        return Message(line.text, "user", line.data), "", "script"
 
     async def _ask(self, ask: Ask) -> Message:
         assert self._ask_handler is not None

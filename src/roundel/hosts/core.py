@@ -83,7 +83,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from roundel.hosts.clock import TOLERANCE, RunClock
+from roundel.hosts.clock import RunClock
 from roundel.hosts.contexts import RunContexts
 from roundel.hosts.live_events import Committed, LiveFeeds
 from roundel.journal.run_journal import RunJournal
@@ -371,6 +371,7 @@ class HostCore:
 
     def __init__(self, log: RunLog, effects: Effects) -> None:
         self._log, self._effects = log, effects
+        self._clock = effects.run_clock
         self.in_flight: dict[str, Effect] = {}
         """Effects that the host has started, by address."""
         self.questions: set[str] = set()
@@ -399,6 +400,7 @@ class HostCore:
 
     def begin(self, commands: Sequence[Command]) -> None:
         """The commands that a run starts or resumes with."""
+        self._clock = self._effects.run_clock  # from now on it stays the same
         self._commands.extend(commands)
 
     def on_result(self, fact: Fact, address: str) -> None:
@@ -407,7 +409,7 @@ class HostCore:
         self.questions.discard(address)
         if self.deadlines:
             deadline = self.deadlines.pop(address, None)
-            if deadline is not None and (time := fact.time + self._effects.run_clock.lag()) >= deadline:
+            if deadline is not None and (time := fact.time + self._clock.lag()) >= deadline:
                 # Like a request, and not among the results: its time is that of the wall clock.
                 self._requests.append((Expired(address, time), None))
                 return
@@ -438,7 +440,7 @@ class HostCore:
         """Queues what is due by now, like a request that nobody waits for. Whether there was anything."""
         now, state = self._effects.now(), self._log.state
         due: list[Fact] = []
-        wall = now + self._effects.run_clock.lag()
+        wall = now + self._clock.lag()
         for address in [address for address, deadline in self.deadlines.items() if deadline <= wall]:
             del self.deadlines[address]
             due.append(Expired(address, wall))
@@ -498,7 +500,7 @@ class HostCore:
         """What the host does next. With `requests_only` nothing but requests is applied, and what follows
         from them: for a host that awaits a call in place and will apply its result itself."""
         log = self._log
-        if self._effects.run_clock.lag() > TOLERANCE:
+        if self._clock.is_behind:
             self._follow_clock()
         while self._damage is None:
             # The order of the branches is the priority. Requests come first. Commands come before
@@ -546,7 +548,7 @@ class HostCore:
             or self._results
             or self.is_draining
             or self._log.is_slow
-            or self._effects.run_clock.lag() > TOLERANCE
+            or self._clock.is_behind
         ):
             self.on_result(fact, address)
             return None
@@ -580,7 +582,7 @@ class HostCore:
             self._apply_result(self._results.popleft())
         state = self._log.state
         if self._damage is None and not state.over and state.status != "new":
-            moved = self._effects.run_clock.catch_up()
+            moved = self._clock.catch_up()
             self._commands.extend(self._log.record(ClockMoved(moved, self._effects.now())))
 
     def _start_command(self, command: Command) -> Command | Action | None:
@@ -623,7 +625,7 @@ class HostCore:
         if ask.deadline is not None:
             self.deadlines[ask.address] = ask.deadline
             # It may have passed while no process executed the run: nobody has to be asked any more.
-            if ask.deadline <= self._effects.now() + self._effects.run_clock.lag():
+            if ask.deadline <= self._effects.now() + self._clock.lag():
                 self.on_time()
                 return False
         if self._effects.needs_person(ask):

@@ -54,7 +54,6 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.walk import copy_for_edge
 from roundel.llm.script import Script
-from roundel.nodes.agent_conversation import ModelCall
 from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.python import WORKSPACE
 from roundel.nodes.services import (
@@ -427,7 +426,7 @@ def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
     if envelope.timeout is None and envelope.retry is None:
         return behaviour
     retry = envelope.retry or Retry(max_attempts=1)
-    return _with_retries(behaviour, envelope.timeout, retry, services, node.kind.speaks)
+    return _with_retries(behaviour, envelope.timeout, retry, services)
 
 
 def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -544,8 +543,8 @@ class Executor:
         """Executes an effect other than a call; calls are made by the driver itself, without a coroutine
         in between. The driver passes what it raises to `failure_fact`."""
         if isinstance(effect, Ask):
-            message, by = await self._answers.answer(effect)
-            return Answered(effect.address, message, self.now(), by)
+            message, by, via = await self._answers.answer(effect)
+            return Answered(effect.address, message, self.now(), by, via)
         if isinstance(effect, EvaluateEdges):
             edges = self._plan.sites[effect.site].edges
             edge_results = await self._edges.evaluate(effect, edges)
@@ -579,9 +578,9 @@ class AttemptsFailed(Exception):
 
 
 def _with_retries(
-    behaviour: Behaviour, timeout: float | None, retry: Retry, services: NodeServices, speaks: bool
+    behaviour: Behaviour, timeout: float | None, retry: Retry, services: NodeServices
 ) -> Behaviour:
-    """A behaviour with a timeout for each attempt, and retries. `speaks`: it calls a model.
+    """A behaviour with a timeout for each attempt, and retries.
 
     Retries are part of one call and leave no fact of their own: the journal records what the node returned
     in the end, and which attempts came before it. A crash during the attempts makes the call again, with all
@@ -610,17 +609,11 @@ def _with_retries(
                 seconds, last = _backoff(retry, attempt), tried[-1]
                 tried = (*tried[:-1], replace(last, waited=round(seconds, 3)))
                 wait = CallWait(
-                    seconds, attempt, retry.max_attempts, text, last.status, last.model, model_call(call)
+                    seconds, attempt, retry.max_attempts, text, last.status, last.model, call.number
                 )
                 services.publish_call(call.address, wait)
             await asyncio.sleep(seconds)
             attempt += 1
-
-    def model_call(call: Call) -> int:
-        """The number of a model call in its node, from 1; 0 for another call."""
-        if isinstance(call.state, ModelCall):
-            return call.state.call + 1
-        return 1 if speaks and call.state is None else 0
 
     return attempts
 

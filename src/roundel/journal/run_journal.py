@@ -309,7 +309,7 @@ class Replay:
         for number, (fact, decisions) in enumerate(entries, first):
             try:
                 if isinstance(fact, Revised):
-                    self.state, events = revise(fact, self._plan_of(fact))
+                    self.state, events = revise(fact, self._plan_of(fact), self.state.seq)
                     self.revised = fact
                 else:
                     events = step(self.state, fact, decisions)[1]

@@ -85,6 +85,8 @@ class AppendSignal:
     def notify(self, position: int, run_id: str) -> None:
         """Wakes those who have not seen this append to a run. May be called from any thread, as all of
         these."""
+        if not self._waiters:  # who registers from now on reads the store after that
+            return
         with self._lock:
             woken = [
                 future

@@ -50,7 +50,8 @@ def lock(
     Only the first lock counts; a later one emits its event, and is found again after the unlock.
     """
     if emit_event:
-        reached = {"what": what, "limit": limit, "address": address, **(evidence or {})}
+        locks = run.lock is None
+        reached = {"what": what, "limit": limit, "address": address, "locks": locks, **(evidence or {})}
         run.emit(msgspec.convert(reached, LimitReached), node_id, address)
     if run.lock is None:
         run.lock = Lock(what, limit, address, node_id, evidence or {})

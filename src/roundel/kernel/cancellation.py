@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from roundel.kernel.budget import release
+from roundel.kernel.calls import cancel_call
 from roundel.kernel.commands import Ask, Cancel
 from roundel.kernel.debugging import loop_ended
-from roundel.kernel.payloads import NodeSkipped
+from roundel.kernel.payloads import NodeSkipped, SkipCause
+from roundel.kernel.rounds import cancel_loop
 from roundel.kernel.state import CompositeRun, Execution, Failure, GraphInstance, Run, ToolLoop
 
 
-def cancel_graphs(run: Run, instances: Sequence[GraphInstance]) -> None:
-    """Cancels everything in flight in these graphs.
+def cancel_graphs(run: Run, instances: Sequence[GraphInstance], failed: Execution | None = None) -> None:
+    """Cancels everything in flight in these graphs, and ends the loops in them, the innermost first. `failed`
+    is what failed first, if a failure is the reason.
 
     The run leaves the fast path for good: held entries of cancelled graphs may be queued again much
     later, and have to be dropped then.
@@ -28,7 +31,11 @@ def cancel_graphs(run: Run, instances: Sequence[GraphInstance]) -> None:
         loop_ended(run, instance.stem)
     run.fast_path, run.has_cancelled = False, True
     inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
-    cancel_executions(run, inside, "the round was ended", instances)
+    cancel_executions(run, inside, "the round was ended", "round_ended", instances)
+    for loop in reversed([*run.live_loops.values()]):
+        around = loop.execution.activation if isinstance(loop, CompositeRun) else loop
+        if is_cancelled(around.instance):
+            cancel_loop(run, loop, failed)
 
 
 def is_cancelled(instance: GraphInstance | None) -> bool:
@@ -41,7 +48,11 @@ def is_cancelled(instance: GraphInstance | None) -> bool:
 
 
 def cancel_executions(
-    run: Run, executions: Iterable[Execution], reason: str, within: Sequence[GraphInstance] = ()
+    run: Run,
+    executions: Iterable[Execution],
+    reason: str,
+    cause: SkipCause,
+    within: Sequence[GraphInstance] = (),
 ) -> None:
     """Cancels these calls, and reports the nodes around them as skipped, up to the graphs `within`.
 
@@ -53,12 +64,13 @@ def cancel_executions(
         run.commands.append(Cancel(execution.address))
         if run.budgeted:
             release(run, execution)
+        cancel_call(run, execution)
         whole: Execution | None = execution
         if isinstance(execution.owner, ToolLoop):
             whole = execution.owner.execution
         while whole is not None and whole.address not in reported:
             reported.add(whole.address)
-            run.emit(NodeSkipped(reason), whole.node.id, whole.address)
+            run.emit(NodeSkipped(reason, cause, True), whole.node.id, whole.address)
             around = whole.activation.instance
             whole = None if around in within else around.caller
 
@@ -80,7 +92,7 @@ def cancel_with_run(run: Run) -> None:
         if isinstance(call.command, Ask)
         or (cancelling and any(id(instance) in cancelling for instance in graphs_around(call)))
     ]
-    cancel_executions(run, cancelled, "the run has failed")
+    cancel_executions(run, cancelled, "the run has failed", "run_failed")
     for call in cancelled:
         # Where functions decided about error edges, the node that failed starts again, and may succeed.
         pending = call.failure or Failure(call, owner=_composite_owner(call))

@@ -50,6 +50,8 @@ class Call(Struct, frozen=True, gc=False, tag="call"):
     heard: tuple[Message, ...] | None = None
     """What the agents and people of the loop said last in this round, each with its speaker as source
     (`NodeType.hears`); None for other nodes, and if fewer than two of them speak there."""
+    number: int = 0
+    """The number of the call among the model calls of one execution of the node, from 1; 0 if it is none."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):
@@ -66,6 +68,8 @@ class Ask(Struct, frozen=True, tag="ask"):
     """The time from which on an answer does not count any more; then the host reports Expired."""
     timeout: float = 0
     """The seconds that the person had when the question was asked."""
+    asked: float = 0
+    """When it was asked."""
 
 
 class EvaluateEdges(Struct, frozen=True, tag="evaluate_edges"):

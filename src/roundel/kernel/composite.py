@@ -29,11 +29,11 @@ from msgspec import Struct
 from roundel.kernel.breaker import breaker_of, lock, lock_dead_loop
 from roundel.kernel.cancellation import cancel_graphs, is_cancelled
 from roundel.kernel.commands import Call
-from roundel.kernel.debugging import loop_ended
 from roundel.kernel.facts import Decide, Failed, Outcome
 from roundel.kernel.lifecycle import add_ordinals, complete, deliver_input, fail
 from roundel.kernel.loops import begin_round
-from roundel.kernel.payloads import EventData, LimitReached, LoopLeft, LoopRound, as_told
+from roundel.kernel.payloads import EventData, LimitReached, as_told
+from roundel.kernel.rounds import Status, begin_node_round, end_node_round, leave_node, node_step
 from roundel.kernel.state import (
     ASK_BEHAVIOUR,
     START_ITERATIONS,
@@ -44,10 +44,8 @@ from roundel.kernel.state import (
     GraphInstance,
     Iteration,
     Run,
-    order_key,
 )
 from roundel.plan.graph import GraphPlan
-from roundel.workflow.address import PathStep, part_of
 from roundel.workflow.message import Message
 
 
@@ -185,14 +183,19 @@ def _apply(
     composite_run: CompositeRun,
     decided: CompositeAction | Iteration,
     failed: Failed | None = None,
+    ended: GraphInstance | None = None,
+    status: Status = "completed",
 ) -> None:
     """Carries out an action. The order matters: later rounds are cancelled before new ones are queued.
-    `failed` is the failed question that led to it, if there was one."""
+    `failed` is the failed question that led to it, if there was one; `ended` is the body that did, and
+    `status` how its round ends."""
     action = as_action(decided)
     execution = composite_run.execution
     node, address = execution.node, execution.address
     for data in action.events:
         run.emit(as_told(node.kind.events, data), node.id, address)
+    if ended is not None:
+        _end_round(run, composite_run, ended, action.iterations, status)
     if action.error:
         kind, attempts, reason = (
             (failed.error_type, failed.attempts, failed.reason) if failed else ("ExpressionError", 1, "")
@@ -247,6 +250,8 @@ def _cancel_later_rounds(run: Run, composite_run: CompositeRun, last: int) -> No
     composite_run.in_flight = [instance for instance in in_flight if _iteration(instance).round <= last]
     composite_run.pending = [iteration for iteration in composite_run.pending if iteration.round <= last]
     cancel_graphs(run, [instance for instance in in_flight if _iteration(instance).round > last])
+    for number in [number for number in composite_run.open if number > last]:
+        end_node_round(run, composite_run, number, "cancelled")
 
 
 def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
@@ -259,9 +264,7 @@ def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
     if execution.part is not None:
         _count_part(composite_run, *execution.part)
     if node.kind.loops:
-        composite_run.record.left(outcome.reason, order_key(execution.activation))
-        run.emit(LoopLeft(node.id, composite_run.round, outcome.reason), node.id, execution.address)
-        loop_ended(run, composite_run.stem)
+        leave_node(run, composite_run, outcome.reason)
     complete(run, execution, outcome)
 
 
@@ -295,20 +298,25 @@ def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, i
     if node.kind.loops:
         address = f"{composite_run.stem}{number}]"
         root.loop_round = number
+    around = execution.activation.path
     # Several iterations may belong to one round (the speakers of a debate); the first one begins it.
     if number > composite_run.round:
         composite_run.round = number
         composite_run.record.rounds += 1
         if node.kind.loops:
-            run.emit(LoopRound(node.id, number), node.id, address)
+            path = (*around, node_step(execution, number))
+            begin_node_round(run, composite_run, iteration, address, path)
+    root.open = composite_run.open.get(number)
     if iteration.parallel_index is not None:
         body_run.ordinals = [count + iteration.parallel_index for count in composite_run.base]
     if iteration.repeat:
         address = f"{address}#{iteration.repeat + 1}"
     body_run.iteration = iteration
-    part = part_of(execution.address) if execution.part is not None else ""
-    step = PathStep(None, node.id, root.loop_round, part, iteration.repeat + 1 if iteration.repeat else 0)
-    body_run.path = root.path = (*execution.activation.path, step)
+    if root.open is not None and not iteration.repeat:
+        body_run.path = root.path = root.open.path
+    else:
+        step = node_step(execution, root.loop_round, iteration.repeat + 1 if iteration.repeat else 0)
+        body_run.path = root.path = (*around, step)
     root.address = address
     body_run.prefix = root.prefix = address + "/"
     body_run.stem = address + "." if node.kind.loops else body_run.prefix
@@ -333,13 +341,31 @@ def end_iteration(run: Run, instance: GraphInstance, messages: tuple[Message, ..
         and run.lock is None
         and not run.paused
     )
+    if follows:
+        _end_round(run, composite_run, instance, (action,))  # type: ignore[arg-type]
     if follows and isinstance(action, Iteration) and not _is_dead_loop(run, composite_run, action):
         instance.empty()
         _start_iteration(run, composite_run, instance, action)
         return
     composite_run.in_flight.remove(instance)
     instance.close()
-    _apply(run, composite_run, action)
+    _apply(run, composite_run, action, ended=instance)
+
+
+def _end_round(
+    run: Run,
+    composite_run: CompositeRun,
+    ended: GraphInstance,
+    following: tuple[Iteration, ...],
+    status: Status = "completed",
+) -> None:
+    """Ends the round of a body that has ended, unless more of that round runs or follows."""
+    number = _iteration(ended).round
+    if number not in composite_run.open:
+        return  # only loops have rounds
+    others = [_iteration(other) for other in composite_run.in_flight if other is not ended]
+    if not any(one.round == number for one in (*following, *composite_run.pending, *others)):
+        end_node_round(run, composite_run, number, status)
 
 
 def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -> bool:
@@ -354,12 +380,14 @@ def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -
     return lock_dead_loop(run, history, breaker, (execution.node.id, address), None, is_bounded)
 
 
-def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any, reason: str = "") -> None:
+def end_body_early(
+    run: Run, instance: GraphInstance, how: str, what: Any, reason: str = "", failed: Execution | None = None
+) -> None:
     """Ends a body because a node in it failed or returned `break` or `continue`; cancels the rest of
-    it. `reason` is that of a `break`; empty if it has none."""
+    it. `reason` is that of a `break`; empty if it has none. `failed` is what failed."""
     if is_cancelled(instance):
         return  # two nodes of the body jumped or failed in the same step; the first one counts
-    cancel_graphs(run, [instance])
+    cancel_graphs(run, [instance], failed)
     composite_run, iteration = instance.composite_run, _iteration(instance)
     assert composite_run is not None
     composite_run.in_flight.remove(instance)
@@ -367,11 +395,13 @@ def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any, reaso
         add_ordinals(composite_run.execution, instance, composite_run.base, iteration.parallel_index)
     controller = composite_run.controller
     if how == "failed":
-        _apply(run, composite_run, controller.on_failure(iteration, what))
+        action = controller.on_failure(iteration, what)
     elif how == "break":
-        _apply(run, composite_run, controller.on_break(iteration, what, reason))
+        action = controller.on_break(iteration, what, reason)
     else:
-        _apply(run, composite_run, controller.on_iteration_end(iteration, what))
+        action = controller.on_iteration_end(iteration, what)
+    status: Status = "completed" if failed is None else "failed"
+    _apply(run, composite_run, action, ended=instance, status=status)
 
 
 def _iteration(instance: GraphInstance) -> Iteration:

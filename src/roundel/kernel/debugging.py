@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from roundel.kernel.dead_loop import SHOWN
 from roundel.kernel.facts import WaitingEdited
 from roundel.kernel.payloads import MessageEdited, Warned
 from roundel.kernel.queue import Key, peek
@@ -231,7 +232,7 @@ def _holds(run: Run, debug: DebugState, breakpoint: Breakpoint, stop: StopPoint)
         if str(breakpoint) not in debug.problems:
             debug.problems[str(breakpoint)] = str(error)
             message = f"the condition of a breakpoint counts as false where it fails: {error}"
-            run.emit(Warned(message), stop.node.id, stop.address)
+            run.emit(Warned(message, "breakpoint"), stop.node.id, stop.address)
         return False
     return holds
 
@@ -425,7 +426,9 @@ def edit_waiting(run: Run, fact: WaitingEdited) -> None:
     # The content may have typed blocks, which only another text replaces.
     content = message.content if message.text == fact.text else fact.text
     _replace_waiting(queue, fact.position, msgspec.structs.replace(message, content=content, data=data))
-    run.emit(MessageEdited(fact.text, fact.position, fact.data), queue.node.id, fact.address)
+    before = message.text[:SHOWN]
+    edited = MessageEdited(fact.text, fact.position, fact.data, fact.by, before, "edit")
+    run.emit(edited, queue.node.id, fact.address)
 
 
 def _replace_waiting(queue: WaitingQueue, position: int, edited: Message) -> None:

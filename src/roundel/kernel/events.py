@@ -7,6 +7,7 @@ and 0021): the same facts produce the same events, with the same numbers.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -14,7 +15,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from roundel.kernel.codec import Codec, CodecError
-from roundel.kernel.payloads import Custom, EventData, decode_payload, of_version_1
+from roundel.kernel.old_events import of_version_1, of_version_2
+from roundel.kernel.payloads import Custom, EventData, decode_payload
 from roundel.workflow.address import Path
 
 NUMBERING = 1
@@ -31,9 +33,11 @@ _NO_DATA = Custom("", {})
 RunStatus = Literal["running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped"]
 """What a run does: it works, waits for people, is paused or locked, or is over."""
 NodeStatus = Literal["running", "completed", "failed", "skipped"]
-RoundStatus = Literal["running", "completed", "failed", "stopped"]
+RoundStatus = Literal["running", "completed", "failed", "cancelled", "stopped"]
 """`stopped`: the end of the run cut it off. No event says so; readers decide it."""
-ToolStatus = Literal["waiting", "running", "completed", "failed", "refused", "rejected", "repeated"]
+ToolStatus = Literal[
+    "waiting", "running", "completed", "failed", "refused", "rejected", "repeated", "cancelled"
+]
 """What a tool call does: it waits for a person, runs, or has ended. Those that are `refused`, `rejected`
 or `repeated` were never made."""
 
@@ -85,11 +89,22 @@ class _StoredEvent(Struct, frozen=True, gc=False):
 
 def _with_types(fields: dict[str, Any]) -> dict[str, Any]:
     """An event of version 1, whose data had no type."""
-    payload = of_version_1(fields["event"], fields.get("data", {}))
+    return _with_data(fields, of_version_1)
+
+
+def _with_calls(fields: dict[str, Any]) -> dict[str, Any]:
+    """An event of version 2, in which model calls had no beginning."""
+    return _with_data(fields, of_version_2)
+
+
+def _with_data(fields: dict[str, Any], upgrade: Callable[..., EventData]) -> dict[str, Any]:
+    payload = upgrade(fields["event"], fields.get("data", {}), fields.get("address") or "")
     return {**fields, "event": payload.event, "data": msgspec.to_builtins(payload)}
 
 
-EVENTS: Codec[Any] = Codec("an event", _StoredEvent, version=2, upgrades={1: _with_types}, hook=repr)
+EVENTS: Codec[Any] = Codec(
+    "an event", _StoredEvent, version=3, upgrades={1: _with_types, 2: _with_calls}, hook=repr
+)
 _NO_NUMBER = b'{"seq":0,'
 
 

@@ -157,7 +157,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     """The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt."""
     error: str = ""
-    """What went wrong."""
+    """Its error, in one line."""
     status: int | None = None
     """The HTTP status with which the provider refused; None if there is none."""
     retry_after: float | None = None
@@ -186,6 +186,10 @@ class CallRecord(Struct, frozen=True, omit_defaults=True):
     """The provider's id of the response."""
     context: str = ""
     """The digest of what the model got (hosts/contexts.py); empty if that was not kept, and for tools."""
+    error: str = ""
+    """Why all attempts failed, if the node goes on without an answer: it says the error instead, or drops
+    messages. A call that fails its node has a fact of its own."""
+    error_type: str = ""
 
 
 def record_of_failure(tried: Sequence[Attempt]) -> CallRecord | None:
@@ -221,6 +225,8 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further events, by name and data, to emit before the `completed` event."""
     call: CallRecord | None = None
     """What the host knows of the call, if it was one of a model or a tool."""
+    kept: int | None = None
+    """For an exit of a loop: the round whose output the messages are."""
 
 
 def failure_data(
@@ -301,6 +307,9 @@ class CallRefused(Struct, frozen=True, tag="call_refused"):
     time: float
 
 
+AnsweredVia = Literal["person", "script"]
+
+
 class Answered(Struct, frozen=True, omit_defaults=True, tag="answered"):
     """A person answered, or a script in the place of one."""
 
@@ -310,6 +319,7 @@ class Answered(Struct, frozen=True, omit_defaults=True, tag="answered"):
     by: str = ""
     """Who answered: the name of a user or of a token. Empty if that is not known, and for a script. What
     else people do has the same field."""
+    via: AnsweredVia = "person"
 
 
 class Expired(Struct, frozen=True, tag="expired"):
@@ -632,6 +642,7 @@ UNMASKED_FIELDS = frozenset(
         "stop",
         "type",
         "version",
+        "via",
         "workflow",
         "workflow_version",
     }

@@ -37,6 +37,7 @@ from roundel.kernel.budget import (
     model_call,
     reserve,
 )
+from roundel.kernel.calls import begin_model_call
 from roundel.kernel.cancellation import (
     cancel_graphs,
     graphs_around,
@@ -45,14 +46,12 @@ from roundel.kernel.cancellation import (
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Ask, Call, CallContext, Command, EvaluateEdges, Intercept
 from roundel.kernel.context import compose, forget, remember
-from roundel.kernel.debugging import loop_ended
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import EdgeResult, InterceptPoints, Outcome
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.payloads import (
     AnswerTimeout,
     ExpiryAction,
-    LoopLeft,
     NodeCompleted,
     NodeFailed,
     NodeRunning,
@@ -61,6 +60,7 @@ from roundel.kernel.payloads import (
     told_by_node,
 )
 from roundel.kernel.queue import Arrival, Delivery, admit, peek, retain
+from roundel.kernel.rounds import count_failure, count_score, leave_node
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     BODY_ENDED_EARLY,
@@ -78,9 +78,9 @@ from roundel.kernel.state import (
     LoopSummary,
     Run,
     ToolLoop,
-    order_key,
+    shown_usage,
 )
-from roundel.kernel.usage import check_budget, record_usage
+from roundel.kernel.usage import check_budget
 from roundel.kernel.walk import (
     EdgeError,
     EdgeResults,
@@ -117,13 +117,10 @@ def set_intercepts(run: Run, intercepts: InterceptPoints) -> None:
     )
 
 
-RUNNING = NodeRunning()
-"""The data of every first `running` event."""
 SCORED_ROUNDS = 20
 """Rounds of a loop whose scores a run remembers."""
 SCORED_LOOPS = 8
 """Loops whose scores a run remembers: those inside of parts that run in parallel are loops of their own."""
-COMPLETED = NodeCompleted()
 MAX_SCORE = 1e300
 """Scores beyond it are not remembered: they could not be drawn."""
 
@@ -186,8 +183,11 @@ def launch(
         run.run_counts[site] += 1
         run.seq = seq = run.seq + 1  # as run.emit does, inlined: these are most of all events
         path, of_part = activation.path, part_of(address) if part is not None else ""
+        running = node.running
+        if running is None:
+            running = node.running = NodeRunning(False, node.kind.name, node.kind.speaks)
         run.events.append(
-            Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING, path, of_part)
+            Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, running, path, of_part)
         )
         if run.intercept_flags[site]:
             intercept = Intercept(address, site, inputs, ordinal, activation.loop_round)
@@ -214,6 +214,7 @@ def launch(
             (ToolLoop(execution, node.kind.conversation(node.config), inputs, ordinal), START_CALLS)
         )
         return
+    speaks = node.kind.speaks
     if node.asks:
         command = _ask(run, node, address, inputs, ordinal)
     else:
@@ -221,14 +222,17 @@ def launch(
         state = memory.get(node.index) if memory else None
         carried = None if node.carries is None else activation.carried_message(unit, node.carries)
         heard = activation.heard_messages(unit, node) if node.hears else None
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round, context, carried, heard)
+        round_, number = activation.loop_round, 1 if speaks else 0
+        command = Call(address, site, inputs, state, ordinal, round_, context, carried, heard, number)
     run.calls[address] = execution = Execution(
         activation, unit, node, address, command, part, intercept, context=context, given=given
     )
     run.commands.append(command)
-    if run.budgeted and node.kind.speaks and isinstance(command, Call):
-        call = command
-        reserve(run, execution, model_call(run, activation, node, lambda: call))
+    if speaks and isinstance(command, Call):
+        begin_model_call(run, execution)
+        if run.budgeted:
+            call = command
+            reserve(run, execution, model_call(run, activation, node, lambda: call))
 
 
 def planned_call(
@@ -272,15 +276,15 @@ def _intercept_input(run: Run, execution: Execution) -> None:
 
 def _ask(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...], ordinal: int) -> Ask:
     deadline = deadline_after(run, getattr(node.config, "timeout", None))
-    ask = Ask(address, node.site, inputs, ordinal, None, *deadline)
+    ask = Ask(address, node.site, inputs, ordinal, None, *deadline, run.since)
     emit_question(run, node, ask)
     return ask
 
 
-def emit_question(run: Run, node: NodePlan, ask: Ask) -> None:
-    """Emits the question of a human node, or of a tool loop about one of its calls."""
+def emit_question(run: Run, node: NodePlan, ask: Ask, caller: str = "") -> None:
+    """Emits the question of a human node, or of the tool loop of `caller` about one of its calls."""
     if ask.about:
-        asked = msgspec.convert(ask.about, QuestionAsked)
+        asked = replace(msgspec.convert(ask.about, QuestionAsked), caller=caller)
     else:
         queued = [QueuedInput(message.source, message.text) for message in ask.inputs]
         asked = QuestionAsked(getattr(node.config, "description", ""), queued)
@@ -315,8 +319,13 @@ def expire(run: Run, execution: Execution, ask: Ask) -> None:
 def emit_expiry(run: Run, execution: Execution, ask: Ask, action: ExpiryAction) -> None:
     """Emits `human_input_timeout`; `action` is what happens instead of an answer."""
     assert ask.deadline is not None
-    expired = AnswerTimeout(stamp(ask.deadline), ask.timeout, action)
+    expired = AnswerTimeout(stamp(ask.deadline), ask.timeout, action, waited_for(run, ask))
     run.emit(expired, execution.node.id, execution.address)
+
+
+def waited_for(run: Run, ask: Ask) -> float:
+    """How many seconds a question was open."""
+    return round(run.since - ask.asked, 3)
 
 
 def deadline_after(run: Run, timeout: float | None) -> tuple[float | None, float]:
@@ -437,9 +446,6 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
     """Uses the outcome of a node, or of one part of it; middleware may have to be asked first."""
     node = execution.node
     if run.intercept_flags[node.site] & AFTER and not after_intercept:
-        if outcome.usage is not None:  # it counts even if middleware rejects the output
-            record_usage(run, execution, outcome)
-            outcome = replace(outcome, usage=None)
         intercept_output(run, execution, outcome)
         return
     if outcome.state is not None:
@@ -447,7 +453,6 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
             # A replayed outcome has plain JSON as its state; the next call needs the declared type.
             state = typed(node.kind.state, outcome.state)
         except CodecError as error:
-            record_usage(run, execution, outcome)
             fail(run, execution, str(error), "Validation")
             return
         execution.activation.instance.memory[node.index] = state
@@ -471,20 +476,19 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
 
 def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     node, messages, address = execution.node, outcome.messages, execution.address
-    report = outcome.report or None
+    report, port, score = outcome.report or None, outcome.port, None
+    usage = None if execution.usage is None else shown_usage(execution.usage)
+    text = fields = None
     if messages and node.logs_output:
         last = messages[-1]
         text = last.content if last.content.__class__ is str else last.text
         fields = last.data or None
         if fields is not None and "score" in fields:
-            _record_score(run, execution, fields["score"])
-        data = NodeCompleted(text, fields, report)
-    else:
-        data = COMPLETED if report is None else NodeCompleted(report=report)
+            score = _record_score(run, execution, fields["score"])
     if report is not None and "score" in report:
-        _record_score(run, execution, report["score"])
-    if outcome.usage is not None:
-        record_usage(run, execution, outcome)
+        reported = _record_score(run, execution, report["score"])
+        score = score if reported is None else reported
+    data = NodeCompleted(text, fields, report, len(messages), score, port, usage)
     # Usage and events of the node come before `completed`, which is the last event of an execution.
     for name, told in outcome.events:
         run.emit(told_by_node(node.kind.events, name, told), node.id, address)
@@ -495,17 +499,19 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
     )
 
 
-def _record_score(run: Run, execution: Execution, score: Any) -> None:
+def _record_score(run: Run, execution: Execution, score: Any) -> float | None:
     """Records the score of a node for lists of runs, and for the breaker, since a new score is progress. A
-    round has one score: a judge returns it, and the `loop` node that decides on it reports it once more."""
+    round has one score: a judge returns it, and the `loop` node that decides on it reports it once more.
+    Returns it; None if it is no number."""
     if not isinstance(score, (int, float)) or isinstance(score, bool):
-        return
+        return None
     if run.plan.semantics >= 1:
         record_result(execution, f"score {score}")
     stats = run.guard_stats
     stats.score = score
     if not -MAX_SCORE < score < MAX_SCORE:  # also false for what is no number
-        return
+        return None
+    count_score(execution, float(score))
     stem, number = innermost_round(execution.address)
     loop = loop_path(stem)
     rounds = stats.scores.pop(loop, {})
@@ -515,6 +521,7 @@ def _record_score(run: Run, execution: Execution, score: Any) -> None:
         del rounds[next(iter(rounds))]
     if len(stats.scores) > SCORED_LOOPS:
         del stats.scores[next(iter(stats.scores))]
+    return score
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:
@@ -688,8 +695,8 @@ def _propagate(run: Run, failure: Failure, level: Execution) -> None:
     """Takes a failure that the error edges of the node `level` do not handle outwards."""
     while True:
         if level.address == failure.address:
-            failed = NodeFailed(failure.error, failure.type, failure.reason)
-            run.emit(failed, level.node.id, level.address)
+            run.emit(_failed(failure, level), level.node.id, level.address)
+            count_failure(level)
         instance = level.activation.instance
         composite_run, iteration = instance.composite_run, instance.iteration
         if (
@@ -699,7 +706,8 @@ def _propagate(run: Run, failure: Failure, level: Execution) -> None:
         ):
             # By way of the queue: the caller is still in the middle of changing the graph that has to be
             # cancelled.
-            run.ready_queue.append(((instance, "failed", failure.error), BODY_ENDED_EARLY))
+            early = (instance, "failed", failure.error, "", failure.execution)
+            run.ready_queue.append((early, BODY_ENDED_EARLY))
             return
         if instance.caller is None:
             break
@@ -779,6 +787,8 @@ def _handle(
     if not any(fires and edge.trigger for edge, _, _, fires in deliveries):
         return False
     if level.address == failure.address:
+        if failure.owner is not None and level.node.kind.loops:
+            leave_node(run, failure.owner, "failed")
         _send_failure(run, failure, level, deliveries)
         return True
     body = failure.execution.activation.instance
@@ -798,19 +808,16 @@ def handle_body_failure(run: Run, handled: HandledFailure) -> None:
         return  # two nodes of the graph failed in the same step; the first one counts
     _emit_failed_between(run, handled)
     if composite_run is None:
-        cancel_graphs(run, [handled.body])
+        cancel_graphs(run, [handled.body], handled.failure.execution)
         if execution.part is not None:
             expansion, number = execution.part
             add_ordinals(execution, handled.body, expansion.base, number)
     else:
-        cancel_graphs(run, composite_run.in_flight)
+        cancel_graphs(run, composite_run.in_flight, handled.failure.execution)
         composite_run.in_flight.clear()
         composite_run.pending.clear()
         if execution.node.kind.loops:
-            composite_run.record.left("failed", order_key(execution.activation))
-            left = LoopLeft(execution.node.id, composite_run.round, "failed")
-            run.emit(left, execution.node.id, execution.address)
-            loop_ended(run, composite_run.stem)
+            leave_node(run, composite_run, "failed", handled.failure.execution)
     _send_failure(run, handled.failure, execution, handled.deliveries)
 
 
@@ -819,8 +826,23 @@ def _emit_failed_between(run: Run, handled: HandledFailure) -> None:
     failure = handled.failure
     caller = failure.execution.activation.instance.caller
     while caller is not None and caller is not handled.execution:
-        run.emit(NodeFailed(failure.error, failure.type), caller.node.id, caller.address)
+        run.emit(_failed(failure, caller), caller.node.id, caller.address)
+        count_failure(caller)
         caller = caller.activation.instance.caller
+
+
+def _failed(failure: Failure, level: Execution, handled: bool = False) -> NodeFailed:
+    """A failure as an event of the node that failed, or of one around it."""
+    return NodeFailed(
+        failure.error,
+        failure.type,
+        failure.reason,
+        handled,
+        failure.node_id,
+        failure.address,
+        failure.attempts,
+        level.address != failure.address,
+    )
 
 
 def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequence[Delivery]) -> None:
@@ -829,7 +851,7 @@ def _send_failure(run: Run, failure: Failure, level: Execution, deliveries: Sequ
     A part of a dynamic edge has an outcome like any other part; its message walks when all parts are
     done.
     """
-    run.emit(NodeFailed(handled=True, **failure.data), level.node.id, level.address)
+    run.emit(_failed(failure, level, handled=True), level.node.id, level.address)
     outcome = _failure_outcome(failure)
     if level.part is not None:
         _part_done(run, level, *level.part, outcome)

@@ -21,11 +21,9 @@ from __future__ import annotations
 from collections import Counter
 
 from roundel.kernel.breaker import breaker_of, history_of, last_messages, lock, lock_dead_loop
-from roundel.kernel.debugging import loop_ended
-from roundel.kernel.events import Event
 from roundel.kernel.facts import Outcome
-from roundel.kernel.payloads import LoopLeft, LoopRound
 from roundel.kernel.queue import compact
+from roundel.kernel.rounds import cap_of, emit_round, end_round, enter_loop, leave_loop
 from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
@@ -34,7 +32,6 @@ from roundel.kernel.state import (
     GraphInstance,
     LoopSummary,
     Run,
-    order_key,
 )
 from roundel.plan.components import reachable
 from roundel.plan.scope import Unit
@@ -48,12 +45,10 @@ def begin(run: Run, instance: GraphInstance) -> None:
 
 def begin_round(run: Run, activation: Activation) -> None:
     """Begins the next round of a scope: its units that wait for nothing are ready."""
+    before = activation.prefix
     activation.next_round()
     if activation.parent is not None:
-        name, address, path = activation.name, activation.address, activation.path
-        data = LoopRound(name, activation.round)
-        run.seq = seq = run.seq + 1  # as run.emit does, inlined
-        run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, address, data, path))
+        emit_round(run, activation, before)
     for index in activation.scope.roots:
         run.ready_queue.append((activation, index))
 
@@ -80,6 +75,7 @@ def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
     record = run.loops.setdefault(instance.plan.nodes[entry].id, LoopSummary())
     record.entries += 1
     inner = Activation(run, instance, scope, activation, unit, record)
+    enter_loop(run, inner)
     begin_round(run, inner)
 
 
@@ -87,7 +83,7 @@ def leave_loops(activation: Activation, unit: Unit, loops: int, node_id: str, ou
     """Records that an edge fired that leaves this many loops: none of them runs past its current
     layer."""
     names = False
-    for _ in range(loops):
+    for number in range(loops):
         # Several nodes of a layer may leave; the first in the file names the reason, not the quickest. If
         # both leave several loops, they are in the same unit of the outer ones, and the inner one decides.
         # All units of a later layer wait for this one (scope._wait_for_exits), so none has started yet.
@@ -98,6 +94,7 @@ def leave_loops(activation: Activation, unit: Unit, loops: int, node_id: str, ou
             activation.exit_position = unit.position
             activation.exit_by = node_id
             activation.exit_reason = _reason(outcome)
+            activation.exit_kept = outcome.kept if number == 0 else None
         outer, place = activation.parent, activation.unit
         assert outer is not None
         assert place is not None
@@ -117,6 +114,7 @@ def _round_over(run: Run, activation: Activation) -> None:
     if parent is None:
         run.ready_queue.append((activation, GRAPH_OVER))
         return
+    end_round(run, activation)
     marks = activation.instance.marks
     if activation.exit_layer is not None:
         leave_between_rounds(run, activation)
@@ -134,17 +132,16 @@ def _round_over(run: Run, activation: Activation) -> None:
 def leave_between_rounds(run: Run, activation: Activation) -> None:
     """Ends a loop by its recorded exit. Leftover marks would trigger its nodes when it is entered
     again."""
-    marks = activation.instance.marks
+    marks, triggers = activation.instance.marks, activation.instance.triggers
     for node in activation.scope.members:
         marks[node] = 0
+        if triggers:
+            triggers.pop(node, None)
     _loop_over(run, activation, activation.exit_reason)
 
 
 def _loop_over(run: Run, activation: Activation, reason: str) -> None:
-    activation.record.left(reason, order_key(activation))
-    left = LoopLeft(activation.name, activation.round, reason, activation.exit_by)
-    run.emit(left, activation.name, activation.address)
-    loop_ended(run, activation.stem)
+    leave_loop(run, activation, reason)
     # By way of the ready queue, so that loops nested a thousand deep need no deep stack to end.
     run.ready_queue.append((activation, LOOP_OVER))
 
@@ -168,13 +165,6 @@ def next_round(run: Run, activation: Activation) -> None:
         run.ready_queue.append((activation, NEXT_ROUND))
     else:
         begin_round(run, activation)
-
-
-def cap_of(run: Run, activation: Activation) -> int:
-    """The cap of a loop, as far as unlocks have raised it."""
-    assert activation.scope.entry is not None
-    site = activation.instance.plan.nodes[activation.scope.entry].site
-    return run.guard_stats.raised_caps.get(site, activation.scope.cap)
 
 
 def raise_cap(run: Run, activation: Activation, cap: int) -> None:

@@ -14,7 +14,10 @@ from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
+
+from roundel.kernel.facts import Attempt, StopReason
+from roundel.workflow.address import CallPlace
 
 Number = int | float
 
@@ -42,6 +45,24 @@ class RunStarted(Payload, frozen=True, gc=False):
     """the [model of agents that name none](agents.md#model-of-a-run), if one was chosen for the run"""
 
 
+StateCause = Literal[
+    "",
+    "question",
+    "answer",
+    "timeout",
+    "pause",
+    "resume",
+    "breakpoint",
+    "step",
+    "limit",
+    "breaker",
+    "crashes",
+    "unlock",
+    "retry",
+    "revised",
+]
+
+
 class RunStateChanged(Payload, frozen=True, gc=False):
     """The run waits, is paused or locked, or continues after an answer, a pause, an unlock or a retry."""
 
@@ -56,9 +77,20 @@ class RunStateChanged(Payload, frozen=True, gc=False):
     """for a pause during debugging: the address of the ready node; omitted if no node is ready"""
     breakpoint: str = ""
     """for a pause by a breakpoint: the breakpoint as text"""
+    cause: StateCause = ""
+    """what changed the status, as one word. `limit` is any limit that locks, `breaker` any trigger of the
+    breaker but `crashes`; `revised` is a retry with changes"""
+    by: str = ""
+    """the person who caused it; omitted if that is not known, or nobody did"""
+    questions: list[str] | None = None
+    """for `waiting`: the addresses of the open questions"""
+    total: RunUsage | None = None
+    """what the run has used so far"""
+    work_seconds: Number | None = None
+    """how long the run has worked so far: without waits for people, pauses and locks"""
 
 
-class LoopTotals(Struct, frozen=True, gc=False):
+class LoopTotals(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run did in one loop."""
 
     rounds: int
@@ -67,13 +99,15 @@ class LoopTotals(Struct, frozen=True, gc=False):
     """[why the loop ended](loops.md#exit-reasons) last"""
     entries: int
     """how many times it was entered"""
+    best: int | None = None
+    """the round with the highest score in the entry that ended last; omitted if it had no scores"""
 
 
-class RunUsage(Struct, frozen=True, gc=False):
-    """What a run has used."""
+class RunUsage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a run, a loop, a round or an execution of a node has used."""
 
     model_calls: int
-    """the model calls"""
+    """the model calls, also those that failed; without replies from the cache and cancelled calls"""
     tool_calls: int
     """the tool calls"""
     input_tokens: int
@@ -83,7 +117,12 @@ class RunUsage(Struct, frozen=True, gc=False):
     cost_usd: float | None
     """the cost in dollars; null if no price is known"""
     unpriced_calls: int
-    """the model calls whose cost is not known"""
+    """the model calls that were answered and whose cost is not known"""
+    cached_calls: int = 0
+    """the replies that came from the [cache](agents.md#response-cache); omitted if there are none"""
+    cancelled_calls: int = 0
+    """the model calls that were cancelled before they were answered, whose tokens are not known; omitted if
+    there are none"""
 
 
 class RunFinished(Payload, frozen=True, gc=False):
@@ -115,6 +154,12 @@ class RunFinished(Payload, frozen=True, gc=False):
     the lock"""
     deadline: str = ""
     """for a run that ended while a question was open: the first [deadline](nodes.md#deadlines)"""
+    failed_at: str = ""
+    """the address of the node whose failure ended the run; omitted if none did"""
+    work_seconds: Number | None = None
+    """how long the run has worked: without waits for people, pauses and locks"""
+    by: str = ""
+    """the person who stopped the run, if one did and is known"""
 
 
 class EndNotReached(Payload, frozen=True, gc=False):
@@ -138,10 +183,60 @@ class LoopRound(Payload, frozen=True, gc=False):
     """the loop: the id of its entry"""
     round: int
     """the number of the round, from 1"""
+    lane: int = 0
+    """for a round beside others of its loop: the first place, from 0, that was free when it began"""
+    limit: int | None = None
+    """the most rounds that this entry of the loop can have: the proved bound, or else the cap, as far as
+    people have raised it"""
+    limit_by: str = ""
+    """the guard that the limit follows from. Omitted for a cap, and for a `loop_agent` or a `debate`"""
+    clocks: tuple[str, ...] = ()
+    """for a loop that only its cap limits: the guards that end it after a time, as `Timer: 20 seconds`"""
+    entry: int = 1
+    """which entry of the loop it is, from 1"""
+    triggered_by: tuple[str, ...] = ()
+    """the addresses of the nodes whose edges began the round"""
+    element: str = ""
+    """for a `loop_agent` over a list: the beginning of the element"""
+    elements: int | None = None
+    """for a `loop_agent` over a list: how many elements it has"""
+
+
+NO_USAGE = RunUsage(0, 0, 0, 0, 0.0, 0)
+"""What rounds without calls have used."""
+
+
+class RoundFinished(Payload, frozen=True, gc=False):
+    """A round ended. A run that ends first, failed or stopped, leaves rounds without this event; a retry
+    continues them."""
+
+    event: ClassVar[str] = "round_finished"
+
+    loop: str
+    """the loop"""
+    round: int
+    """the number of the round, from 1"""
+    status: Literal["completed", "failed", "cancelled"]
+    """`completed`; `failed` if a failure ended it; `cancelled` if something else did before it was over"""
+    lane: int = 0
+    """the lane of the round"""
+    score: float | None = None
+    """the last score inside the round; omitted if there was none"""
+    best: int | None = None
+    """the round with the highest score of this entry so far, the first of equals; omitted if none has one"""
+    usage: RunUsage = NO_USAGE
+    """what everything inside the round has used; omitted if no calls were made"""
+    seconds: float = 0.0
+    """how long it took"""
+    work_seconds: float = 0.0
+    """how long it took, without the time in which the run did not work: questions alone, pauses, locks"""
+    failures: int = 0
+    """how many times a node inside failed, without failures that an error edge handled at once"""
 
 
 class LoopLeft(Payload, frozen=True, gc=False):
-    """A loop ended."""
+    """A loop ended. It has the address of the last round of this entry, or that of the node if a
+    `loop_agent` ended without a round."""
 
     event: ClassVar[str] = "loop_exit"
 
@@ -154,6 +249,18 @@ class LoopLeft(Payload, frozen=True, gc=False):
     by: str = ""
     """the node whose edge left the loop. Omitted if no edge left the loop (`no_trigger`), and for a
     `loop_agent` or a `debate`"""
+    round: int = 0
+    """the number of the last round"""
+    entry: int = 1
+    """which entry of the loop it was, from 1"""
+    best: int | None = None
+    """the round with the highest score, the first of equals; omitted if none has one"""
+    kept: int | None = None
+    """for an exit by a `loop` node: the round whose output it has sent on"""
+    usage: RunUsage = NO_USAGE
+    """what everything inside the loop has used; omitted if no calls were made"""
+    seconds: float = 0.0
+    """how long it took"""
 
 
 # Nodes.
@@ -167,6 +274,10 @@ class NodeRunning(Payload, frozen=True, gc=False, tag_field="status", tag="runni
 
     retried: bool = False
     """true if the node runs again because the run was [retried](failures.md#retry-a-failed-run)"""
+    type: str = ""
+    """the [type](nodes.md) of the node"""
+    speaks: bool = False
+    """true if it calls a model"""
 
 
 class NodeCompleted(Payload, frozen=True, gc=False, tag_field="status", tag="completed"):
@@ -181,15 +292,14 @@ class NodeCompleted(Payload, frozen=True, gc=False, tag_field="status", tag="com
     """the structured fields of that message, if it has any. The same rule applies"""
     report: dict[str, Any] | None = None
     """what the node says about this execution, if it says anything"""
-
-    @property
-    def score(self) -> object:
-        """The score of the node: the one that it reports, or else the one in its data; None if there is
-        none."""
-        for fields in (self.report, self.data):
-            if fields is not None and "score" in fields:
-                return fields["score"]
-        return None
+    messages: int = 0
+    """the number of messages that it returned"""
+    score: Number | None = None
+    """the score that it reports, or else the one in its data, if it is a number"""
+    port: str | None = None
+    """the port by which its messages leave; omitted if it named none"""
+    usage: RunUsage | None = None
+    """what the calls of this execution used; omitted if it made none"""
 
 
 class NodeFailed(Payload, frozen=True, gc=False, tag_field="status", tag="failed"):
@@ -208,11 +318,16 @@ class NodeFailed(Payload, frozen=True, gc=False, tag_field="status", tag="failed
     handled: bool = False
     """true if an [error edge](failures.md) handled the failure"""
     node: str = ""
-    """for a handled failure: the node that failed, which may be inside this one"""
-    address: str = ""
-    """for a handled failure: the address of that node"""
+    """the node that failed, which may be inside this one"""
+    origin: str = ""
+    """the address of that node"""
     attempts: int | None = None
-    """for a handled failure: the number of attempts"""
+    """the number of attempts"""
+    inside: bool = False
+    """true if the failure happened inside this node"""
+
+
+SkipCause = Literal["", "not_triggered", "loop_left", "round_ended", "run_failed", "stopped", "limit"]
 
 
 class NodeSkipped(Payload, frozen=True, gc=False, tag_field="status", tag="skipped"):
@@ -223,31 +338,96 @@ class NodeSkipped(Payload, frozen=True, gc=False, tag_field="status", tag="skipp
 
     reason: str
     """the reason"""
+    cause: SkipCause = ""
+    """the reason as one word. `limit`: a limit that several runs share had no room for its call, which is
+    made after the unlock"""
+    ran: bool = False
+    """true if the node was in flight"""
 
 
-class TokenUsage(Payload, frozen=True, gc=False):
-    """The tokens of a model call, if they are known."""
+# Calls of models and tools.
 
-    event: ClassVar[str] = "token_usage"
 
-    input_tokens: int
-    """the number of input tokens"""
-    output_tokens: int
-    """the number of output tokens"""
+Purpose = Literal["answer", "repair", "reflection", "final", "summary"]
+
+
+class ModelCallStarted(Payload, frozen=True, gc=False):
+    """A node calls a model."""
+
+    event: ClassVar[str] = "model_call"
+
+    status: Literal["running"]
+    """`running`"""
+    call: int
+    """the number of the call among the model calls of this execution, from 1"""
+    purpose: Purpose
+    """`answer`; `repair` of an answer that does not fit the schema; `reflection` on the first answer; `final`
+    for the answer after the last round of tools; `summary` of messages that are too many"""
+    ordinal: int
+    """the number of earlier calls of this node in the run, by which a script chooses its reply"""
+
+
+class ModelCallEnded(Payload, frozen=True, gc=False):
+    """A model call is over."""
+
+    event: ClassVar[str] = "model_call"
+
+    status: Literal["completed", "failed", "cancelled", "refused"]
+    """`completed`, `failed`, `cancelled` before it was answered, or `refused` if a limit that several runs
+    share had no room for it"""
+    call: int
+    """the number of the call among the model calls of this execution, from 1"""
+    purpose: Purpose
+    """as above"""
     model: str = ""
-    """the model that answered, as `provider:name`. Omitted for scripted replies, as is `cost_usd`"""
-    cost_usd: Number | UnsetType | None = UNSET
-    """the cost; null if no price is known"""
+    """the model that answered, as `provider:name`. Omitted for scripted replies, and if none answered"""
+    input_tokens: int | None = None
+    """the number of input tokens. Omitted if it is not known, like the next two fields"""
+    output_tokens: int | None = None
+    """the number of output tokens"""
+    cost_usd: Number | None = None
+    """the cost in dollars"""
     cached: bool = False
     """true if the answer came from the [cache](agents.md#response-cache) and cost nothing"""
-    aside: bool = False
-    """true if this was not a model call, but the computation of [vectors for a memory](memory.md#retrieval)
-    before a model call"""
+    scripted: bool = False
+    """true if a script answered"""
+    seconds: Number | None = None
+    """the time inside the provider, of all attempts together: without waits between them, and commits.
+    Omitted if it is not known"""
+    first_token: Number | None = None
+    """for a streamed answer: the seconds of the last attempt until its first part"""
+    stop: StopReason = ""
+    """why the model stopped: `stop`, `length`, `tool_calls` or `content_filter`. Omitted if the provider does
+    not say"""
+    attempts: tuple[Attempt, ...] = ()
+    """the attempts before the last one, each with what is known of `model`, `error`, `status`, `retry_after`,
+    `seconds` and `waited`"""
+    context: str = ""
+    """the digest of what the model got. Omitted if that is not stored"""
+    error: str = ""
+    """for `failed`: the error"""
+    type: str = ""
+    """for `failed`: the [type of the failure](failures.md#types)"""
+    total: RunUsage | None = None
+    """what the run has used so far, with this call. Omitted in what is left of runs that an earlier version
+    pruned"""
 
-    @property
-    def cost(self) -> Number | None:
-        """The cost in dollars; None if it is not known."""
-        return None if self.cost_usd is UNSET else self.cost_usd
+
+class AsideUsage(Payload, frozen=True, gc=False):
+    """A call beside those of the model: the computation of [vectors for a memory](memory.md#retrieval)."""
+
+    event: ClassVar[str] = "aside_usage"
+
+    purpose: Literal["embedding"]
+    """`embedding`"""
+    model: str
+    """the model, as `provider:name`"""
+    input_tokens: int
+    """the number of tokens"""
+    cost_usd: Number | None = None
+    """the cost in dollars. Omitted if no price is known"""
+    total: RunUsage | None = None
+    """what the run has used so far, with this call. Omitted as above"""
 
 
 class ToolCallStarted(Payload, frozen=True, gc=False):
@@ -265,6 +445,10 @@ class ToolCallStarted(Payload, frozen=True, gc=False):
     """the tool round, from 1"""
     id: str
     """the id that the model gave to the request"""
+    caller: str = ""
+    """the address of the agent"""
+    call: CallPlace | None = None
+    """the `round` of tools, and the `label` of the call in it"""
 
 
 class ToolCallEnded(Payload, frozen=True, gc=False):
@@ -276,15 +460,30 @@ class ToolCallEnded(Payload, frozen=True, gc=False):
     """the tool"""
     arguments: Any
     """the arguments; if a person changed them, the changed arguments"""
-    status: Literal["completed", "failed", "refused", "rejected", "repeated"]
-    """`completed`, `failed`, `refused`, `rejected`, or `repeated` for a call that [Roundel did not
-    repeat](breaker.md#repeated-tool-calls)"""
+    status: Literal["completed", "failed", "refused", "rejected", "repeated", "cancelled"]
+    """`completed`, `failed`, `refused`, `rejected`, `repeated` for a call that [Roundel did not
+    repeat](breaker.md#repeated-tool-calls), or `cancelled` before it had a result"""
     round: int
     """the tool round, from 1"""
     id: str
     """the id that the model gave to the request"""
     result: str
-    """the result that the model receives"""
+    """the result that the model receives; empty if it was cancelled"""
+    caller: str = ""
+    """the address of the agent"""
+    call: CallPlace | None = None
+    """the `round` of tools, and the `label` of the call in it"""
+    called: bool = False
+    """true if the tool was called, and the call counts in `total`"""
+    seconds: Number | None = None
+    """the time inside the tool, of all attempts together. Omitted if it was not called, or it is not known"""
+    waited: Number | None = None
+    """how many seconds a person took to decide about it. Omitted if nobody was asked"""
+    attempts: tuple[Attempt, ...] = ()
+    """the attempts before the last one, each with its `error`, `seconds` and `waited`"""
+    total: RunUsage | None = None
+    """what the run has used so far, with this call. Omitted in what is left of runs that an earlier version
+    pruned"""
 
 
 class ContextCompacted(Payload, frozen=True, gc=False):
@@ -377,6 +576,22 @@ class QuestionAsked(Payload, frozen=True, gc=False):
     """for a question with a [deadline](nodes.md#deadlines): the time by which the person must answer"""
     timeout: Number | None = None
     """for a question with a deadline: the seconds until then"""
+    caller: str = ""
+    """for a tool: the address of the agent"""
+
+
+Decision = Literal["answered", "approved", "changed", "rejected"]
+
+
+class Change(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A value that somebody changed."""
+
+    path: str
+    """a JSON pointer"""
+    before: Any = UNSET
+    """the value before; omitted if there was none"""
+    after: Any = UNSET
+    """the value now; omitted if there is none"""
 
 
 class AnswerReceived(Payload, frozen=True, gc=False):
@@ -388,6 +603,20 @@ class AnswerReceived(Payload, frozen=True, gc=False):
     """the answer"""
     data: dict[str, Any] | None = None
     """the structured fields of the answer, if it has any"""
+    by: str = ""
+    """who answered; omitted if that is not known, and for a script"""
+    via: Literal["person", "script"] = "person"
+    """`script` if the script of the run answered; omitted for a person"""
+    decision: Decision = "answered"
+    """what a person decided about a tool: `approved`, `changed` if the call is made with other arguments, or
+    `rejected`. Omitted for a human node"""
+    changes: list[Change] | None = None
+    """for `changed`: the differences of the arguments, at most 50, each with a `path` (a JSON pointer) and
+    the values `before` and `after`; a value that is not there is omitted"""
+    reason: str = ""
+    """for `rejected`: the reason"""
+    waited: Number | None = None
+    """how many seconds the answer took"""
 
 
 ExpiryAction = Literal["default", "port", "failed", "rejected"]
@@ -404,6 +633,8 @@ class AnswerTimeout(Payload, frozen=True, gc=False):
     """the seconds that the person had"""
     action: ExpiryAction
     """what happens instead of an answer: `default`, `port`, `failed`, or `rejected` for a tool call"""
+    waited: Number | None = None
+    """how many seconds nobody answered"""
 
 
 class MessageEdited(Payload, frozen=True, gc=False):
@@ -417,6 +648,12 @@ class MessageEdited(Payload, frozen=True, gc=False):
     """for an edit: the number of the message in the queue of the node, from 0"""
     data: dict[str, Any] | None = None
     """for an edit that changed them: the structured fields of the message"""
+    by: str = ""
+    """the person; omitted if that is not known"""
+    before: str = ""
+    """the beginning of the text before"""
+    cause: Literal["", "fork", "edit"] = ""
+    """`fork`, or `edit` of a queued message"""
 
 
 # Limits and the breaker.
@@ -466,6 +703,8 @@ class LimitReached(Payload, frozen=True, gc=False):
     """for `unpriced`: `usage` if the provider reported no usage; absent if no price is known"""
     messages: list[LoopMessage] | None = None
     """for a loop at its cap: the last messages in the loop, each with `node`, `address` and `text`"""
+    locks: bool = False
+    """true if this locks the run; false if the run goes on, or is locked already"""
 
 
 class BreakerTripped(Payload, frozen=True, gc=False, tag_field="trigger"):
@@ -591,10 +830,9 @@ class BreakerUnlocked(Payload, frozen=True, gc=False):
     """`RESUMED`"""
     what: str
     """the cause of the lock: a trigger of the breaker, or a limit"""
-    limits: dict[str, Number] | None = None
-    """the raised limits, by name, if there are any"""
-    message: str | None = None
-    """the text that replaced the last message, if one did"""
+    changes: list[Change] | None = None
+    """what was changed: raised limits as `/limits/tokens`, and the last message as `/message`, each with the
+    values `before` and `after`; omitted if nothing was"""
     note: str = ""
     """the message for the next agent, if there is one"""
     exit: str = ""
@@ -609,7 +847,10 @@ class Warned(Payload, frozen=True, gc=False):
     message: str
     """the warning text"""
     code: str = ""
-    """for a loop that hardly changes: `stale`"""
+    """what it is about, as one word: `stale` for a loop that hardly changes, `unpriced` for a price that is
+    not known, `truncated` for an answer that was cut off, `retried` for attempts of a model that failed,
+    `no_answer` for a model that gave none, `no_summary` for messages that were dropped instead, `no_list` for
+    an input that is no list, `judge_unclear`, or `breakpoint` for a condition that fails"""
     address: str = ""
     """for a loop that hardly changes: the address of its round"""
     messages: list[LoopMessage] | None = None
@@ -701,6 +942,7 @@ class CallWaiting(Payload, frozen=True, gc=False):
 
 
 NodeStateChange = NodeRunning | NodeCompleted | NodeFailed | NodeSkipped
+ModelCallChange = ModelCallStarted | ModelCallEnded
 ToolCallChange = ToolCallStarted | ToolCallEnded
 EventData = (
     RunStarted
@@ -711,13 +953,15 @@ EventData = (
     | RequestSent
     | CallWaiting
     | ContextCompacted
-    | TokenUsage
+    | ModelCallChange
+    | AsideUsage
     | ToolCallChange
     | QuestionAsked
     | AnswerReceived
     | AnswerTimeout
     | ScoreRegression
     | DebateRound
+    | RoundFinished
     | LoopLeft
     | LimitReached
     | AnyTrip
@@ -756,11 +1000,15 @@ class _Status(Struct, frozen=True, gc=False):
     status: str
 
 
-def _decode_tool_call(body: bytes | Raw) -> ToolCallChange:
+def _decode_call(
+    started: type[ModelCallStarted | ToolCallStarted], ended: type[ModelCallEnded | ToolCallEnded]
+) -> Callable[[bytes | Raw], EventData]:
     # The status of a call has several values for each struct, so it cannot be the tag of a union.
-    is_open = msgspec.json.decode(body, type=_Status).status in ("waiting", "running")
-    kind: type[ToolCallChange] = ToolCallStarted if is_open else ToolCallEnded
-    return msgspec.json.decode(body, type=kind)
+    def decode(body: bytes | Raw) -> EventData:
+        is_open = msgspec.json.decode(body, type=_Status).status in ("waiting", "running")
+        return msgspec.json.decode(body, type=started if is_open else ended)
+
+    return decode
 
 
 def _decoder(kinds: tuple[type[Payload], ...]) -> Callable[[bytes | Raw], EventData]:
@@ -771,8 +1019,10 @@ def _decoder(kinds: tuple[type[Payload], ...]) -> Callable[[bytes | Raw], EventD
 
 
 _DECODERS: dict[str, Callable[[bytes | Raw], EventData]] = {
-    **{name: _decoder(kinds) for name, kinds in _KINDS.items() if name != ToolCallStarted.event},
-    ToolCallStarted.event: _decode_tool_call,
+    name: _decoder(kinds) for name, kinds in _KINDS.items() if name not in ("model_call", "tool_call")
+} | {
+    ModelCallStarted.event: _decode_call(ModelCallStarted, ModelCallEnded),
+    ToolCallStarted.event: _decode_call(ToolCallStarted, ToolCallEnded),
 }
 
 
@@ -815,30 +1065,3 @@ def _converted(name: str, data: dict[str, Any]) -> EventData:
         return converted
     except msgspec.ValidationError:
         return Custom(name, data)
-
-
-def of_version_1(name: str, data: dict[str, Any]) -> EventData:
-    """The data of an event that was stored before events had types: in a pruned run, or in the fact of a
-    retry with changes. Anybody could emit any event then, so what does not fit is `Custom`."""
-    try:
-        return decode_payload(
-            name, msgspec.json.encode(_with_report(data) if _is_completed(name, data) else data)
-        )
-    except msgspec.MsgspecError:
-        return Custom(name, data)
-
-
-def _is_completed(name: str, data: dict[str, Any]) -> bool:
-    return name == NodeCompleted.event and data.get("status") not in ("running", "failed", "skipped")
-
-
-def _with_report(data: dict[str, Any]) -> dict[str, Any]:
-    """The data of a `completed` whose report was merged into it, and could replace any field."""
-    fits = {"output": str, "data": dict, "report": dict}
-    own = {name: data[name] for name, kind in fits.items() if isinstance(data.get(name), kind)}
-    merged = {name: value for name, value in data.items() if name not in own}
-    if merged.get("status") == "completed":
-        del merged["status"]
-    if merged:
-        own["report"] = {**merged, **own.get("report", {})}
-    return {"status": "completed", **own}

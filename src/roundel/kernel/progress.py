@@ -22,12 +22,11 @@ from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.debugging import WaitingQueue, live_activations, waiting_queues
-from roundel.kernel.loops import cap_of
 from roundel.kernel.novelty import novelty
+from roundel.kernel.rounds import cap_of, proved_limit, rounds_limit
 from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
 from roundel.kernel.token_surge import surge_figures
 from roundel.plan.graph import NodePlan
-from roundel.plan.proof import bounds
 from roundel.workflow.address import loop_path
 from roundel.workflow.limits import NO_TIME_LIMIT
 
@@ -199,7 +198,7 @@ def loop_positions(run: Run, activations: list[Activation]) -> Iterator[LoopPosi
             seen.add(id(composite))
             yield from _composite_position(composite)
         if activation.parent is not None:
-            limit, by = _proved_limit(run, activation)
+            limit, by = proved_limit(run, activation)
             yield LoopPosition(activation.address, activation.name, activation.round, limit, by)
     for composite in _composites(run, ()):  # between two rounds
         if id(composite) not in seen:
@@ -216,23 +215,8 @@ def _composites(run: Run, activations: Iterable[Activation]) -> list[CompositeRu
 def _composite_position(composite: CompositeRun) -> Iterator[LoopPosition]:
     node = composite.execution.node
     if node.kind.loops and composite.round:  # a list that is too long locks the run before the first round
-        limit = _rounds_limit(node, composite.controller)
+        limit = rounds_limit(composite)
         yield LoopPosition(f"{composite.stem}{composite.round}]", node.id, composite.round, limit)
-
-
-def _proved_limit(run: Run, activation: Activation) -> tuple[int, str]:
-    """The most rounds of a free loop, and the guard that proves it. An unlock may have let it pass that
-    bound; then only its cap counts."""
-    limits, worst = bounds(activation.scope)
-    if worst is None or activation.round > worst:
-        return cap_of(run, activation), ""
-    return worst, next((limit.guard for limit in limits if limit.limit == worst), "")
-
-
-def _rounds_limit(node: NodePlan, controller: Any) -> int | None:
-    """The most rounds of a composite node, also after an unlock has raised the limit."""
-    limit = getattr(controller, "limit", None)
-    return limit if isinstance(limit, int) else node.kind.rounds(node.config)
 
 
 def guard_states(run: Run, activations: list[Activation]) -> Iterator[GuardState]:
@@ -247,7 +231,7 @@ def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardSt
             cap = cap_of(run, activation)
             yield GuardState("rounds", activation.name, activation.round, cap, activation.address)
     for composite in _composites(run, activations):
-        limit = _rounds_limit(composite.execution.node, composite.controller)
+        limit = rounds_limit(composite)
         if composite.execution.node.kind.loops and limit is not None:
             address = f"{composite.stem}{composite.round}]"
             yield GuardState("rounds", composite.execution.node.id, composite.round, limit, address)

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from roundel.kernel.budget import model_call, reserve, spend
+from roundel.kernel.budget import model_call, reserve
+from roundel.kernel.calls import begin_model_call, begin_tool, is_model_call, new_number
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import decide_again
 from roundel.kernel.facts import CallResult, Fact, InheritedResult
@@ -30,7 +31,7 @@ from roundel.kernel.lifecycle import conclude, emit_question, run_parts, send
 from roundel.kernel.payloads import NodeRunning
 from roundel.kernel.state import START_AGAIN, EdgeWalk, Execution, Failure, Run, ToolLoop
 from roundel.kernel.tool_loop import next_ordinal
-from roundel.kernel.usage import fits_budget
+from roundel.kernel.usage import fits_budget, record_failed_call
 from roundel.kernel.walk import expand
 
 
@@ -73,7 +74,8 @@ def _call_again(run: Run, failure: Failure) -> None:
     if failure.error and isinstance(command, (Call, Ask)):
         # The next number: a script has another reply for it than the one that failed.
         command = replace(command, ordinal=_next_ordinal(execution, command.ordinal))
-    _send_again(run, execution, command)
+    is_tool = bool(execution.loop_call and execution.loop_call.label)
+    _send_again(run, execution, command, begins=is_tool)
     run.calls[execution.address] = execution
 
 
@@ -83,14 +85,24 @@ def _is_model_call(execution: Execution) -> bool:
     return isinstance(execution.command, Call) and execution.node.kind.speaks and not is_tool
 
 
-def _send_again(run: Run, execution: Execution, command: Call | Ask | EvaluateEdges | Intercept) -> None:
-    node = execution.node
-    if isinstance(command, Ask) and command.deadline is not None:
-        command = replace(command, deadline=run.since + command.timeout)
-    execution.command = command
-    run.emit(NodeRunning(retried=True), node.id, execution.address)
+def _send_again(
+    run: Run, execution: Execution, command: Call | Ask | EvaluateEdges | Intercept, *, begins: bool
+) -> None:
+    """`begins`: it is a call of a tool that has ended. One of a model is a new call in any case."""
+    node, owner = execution.node, execution.owner
     if isinstance(command, Ask):
-        emit_question(run, node, command)
+        deadline = None if command.deadline is None else run.since + command.timeout
+        command = replace(command, deadline=deadline, asked=run.since)
+    elif isinstance(command, Call) and command.number:
+        command = replace(command, number=new_number(execution))
+    execution.command = command
+    run.emit(NodeRunning(True, node.kind.name, node.kind.speaks), node.id, execution.address)
+    if begins:
+        begin_tool(run, execution)
+    if isinstance(command, Ask):
+        emit_question(run, node, command, owner.execution.address if isinstance(owner, ToolLoop) else "")
+    elif is_model_call(execution):
+        begin_model_call(run, execution)
     run.commands.append(command)
 
 
@@ -99,13 +111,13 @@ def retry_call(run: Run, execution: Execution, ordinal: int) -> None:
     reserved; the call that failed counts as one call, as every failed call does."""
     command = execution.command
     assert isinstance(command, (Call, Ask, EvaluateEdges, Intercept))
-    if run.budgeted and _is_model_call(execution):
-        spend(run, execution.activation, execution.node, {"model_calls": 1})
+    if _is_model_call(execution):
+        record_failed_call(run, execution)
     if isinstance(command, (Call, Ask)):
         following = _next_ordinal(execution, command.ordinal)
         if following != command.ordinal:
             command = replace(command, ordinal=max(following, ordinal))
-    _send_again(run, execution, command)
+    _send_again(run, execution, command, begins=False)
 
 
 def command_form(run: Run, command: Command) -> str:

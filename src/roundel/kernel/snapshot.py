@@ -52,7 +52,6 @@ from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.facts import Decisions, Entry
 from roundel.kernel.state import (
     Activation,
-    CallTotals,
     CompositeRun,
     DebugState,
     Execution,
@@ -60,7 +59,9 @@ from roundel.kernel.state import (
     Failure,
     GraphInstance,
     GuardStats,
+    LoopEntry,
     LoopSummary,
+    OpenRound,
     Run,
     ToolLoop,
 )
@@ -193,7 +194,7 @@ _FINDERS: dict[str, Any] = {
 
 _STRUCTS = StoredStructs()
 """The structs that a snapshot may contain. States of nodes of other packages are JSON."""
-VERSION = 6
+VERSION = 7
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
 TextSource = list[int] | str
@@ -204,7 +205,9 @@ _MUTABLE: dict[str, type[Any]] = {
     "Expansion": Expansion,
     "Failure": Failure,
     "GraphInstance": GraphInstance,
+    "LoopEntry": LoopEntry,
     "LoopSummary": LoopSummary,
+    "OpenRound": OpenRound,
     "CompositeRun": CompositeRun,
     "Run": Run,
     "BodyRun": BodyRun,
@@ -220,37 +223,14 @@ _TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """Fields of a run that are only used during a step."""
 
 
-_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {
-    ("GuardStats", "scores"): dict,
-    ("GuardStats", "node_calls"): dict,
-    ("GuardStats", "call_totals"): CallTotals,
-    ("GuardStats", "call_forecast"): lambda: None,
-    ("GuardStats", "warnings"): dict,
-    ("Failure", "reason"): str,
-    ("Activation", "last_outputs"): dict,
-    ("Activation", "memories"): dict,
-    ("Activation", "task"): tuple,
-    ("BodyRun", "input"): tuple,
-    ("CompositeRun", "memories"): dict,
-    ("Execution", "context"): lambda: None,
-    ("Execution", "given"): tuple,
-    ("GraphInstance", "input"): tuple,
-    ("LoopHistory", "durations"): dict,
-    ("LoopHistory", "streaks"): dict,
-    ("LoopHistory", "warned"): bool,
-    ("Run", "inherited"): dict,
-    ("Run", "memories"): dict,
-    ("command.call", "context"): lambda: None,
-    ("command.call", "carried"): lambda: None,
-    ("command.call", "heard"): lambda: None,
-}
-"""Fields that snapshots of earlier programs lack, with what creates their values; a frozen struct has its own
-default. Only for fields that decide nothing, or nothing in a run of an earlier program: otherwise a run that
-is restored would differ from one that is replayed."""
+_ADDED_FIELDS: dict[tuple[str, str], Callable[[], Any]] = {}
+"""Fields that snapshots of this version by earlier programs lack, with what creates their values; a frozen
+struct has its own default. Only for fields that decide nothing, or nothing in a run of an earlier program:
+otherwise a run that is restored would differ from one that is replayed."""
 
 
-_REMOVED_FIELDS = {("LoopHistory", "since"), ("LoopHistory", "truncated_speakers")}
-"""Fields of snapshots of earlier programs that nothing reads any more."""
+_REMOVED_FIELDS: set[tuple[str, str]] = set()
+"""Fields of such snapshots that nothing reads any more."""
 
 
 class SnapshotError(Exception):

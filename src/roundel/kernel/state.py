@@ -43,7 +43,15 @@ from roundel.kernel.facts import (
     Outcome,
     failure_data,
 )
-from roundel.kernel.payloads import EventData, LoopTotals, RunFinished, RunUsage, Warned
+from roundel.kernel.payloads import (
+    EventData,
+    LoopTotals,
+    RunFinished,
+    RunStateChanged,
+    RunUsage,
+    StateCause,
+    Warned,
+)
 from roundel.kernel.queue import Arrival, Delivery, Key
 from roundel.plan.address import parse
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
@@ -153,6 +161,7 @@ class GraphInstance:
         "prefix",
         "queues",
         "stem",
+        "triggers",
     )
 
     def __init__(
@@ -180,6 +189,8 @@ class GraphInstance:
         self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
         self.marks = bytearray(count)
         self.fired = bytearray(len(plan.edges))
+        self.triggers: dict[int, list[str]] = {}
+        """Where several edges can begin a round: whose edges have marked its entry, by entry."""
         self.memory: dict[int, Any] = {}
         self.histories: dict[int, LoopHistory] = {}
         """The histories of its free loops, by entry node, for the breaker."""
@@ -201,22 +212,86 @@ class LoopSummary:
     """The numbers of one loop in `run_finished`: rounds over all entries, and the reason of the last
     exit."""
 
-    __slots__ = ("entries", "exit_reason", "last", "rounds")
+    __slots__ = ("best", "entries", "exit_reason", "last", "rounds")
 
     def __init__(self) -> None:
         self.rounds = 0
+        self.best: int | None = None
+        """The best round of the entry that ended with `exit_reason`."""
         self.exit_reason = ""
         self.entries = 0
         self.last: Key = ()
 
-    def left(self, reason: str, order_key: Key) -> None:
+    def left(self, reason: str, order_key: Key, best: int | None) -> None:
         """Records an exit.
 
         Of several instances that ran in parallel, the last one in the order of the run names the reason,
         not the one that finished last: the summary must not depend on timing.
         """
         if order_key >= self.last:
-            self.exit_reason, self.last = reason, order_key
+            self.exit_reason, self.last, self.best = reason, order_key, best
+
+
+class LoopEntry:
+    """One entry of a loop, from its first round to its exit (rounds.py)."""
+
+    __slots__ = ("began", "best", "best_score", "clocks", "limit", "limit_by", "number", "usage")
+
+    def __init__(self, number: int, began: float) -> None:
+        self.number = number
+        """Which entry of the loop it is, from 1."""
+        self.began = began
+        self.limit = 0
+        """For a loop of edges: the most rounds, the guard that the limit follows from, and guards that count
+        no rounds."""
+        self.limit_by = ""
+        self.clocks: tuple[str, ...] = ()
+        self.best: int | None = None
+        """The round with the highest score."""
+        self.best_score = 0.0
+        self.usage: dict[str, int] | None = None
+        """What its finished rounds have used, with money in picodollars; None if there were no calls."""
+
+    def note_score(self, number: int, score: float) -> None:
+        """Notes the score of a round. Of equal ones the first is the best, whichever of two rounds that run
+        beside each other was quicker."""
+        best = self.best
+        if best is None or score > self.best_score or (score == self.best_score and number < best):
+            self.best, self.best_score = number, score
+
+
+class OpenRound:
+    """A round that has begun (rounds.py). For a loop of edges one object serves all rounds of an entry."""
+
+    __slots__ = (
+        "address",
+        "began",
+        "entry",
+        "failures",
+        "is_over",
+        "is_plain",
+        "lane",
+        "path",
+        "score",
+        "started_at",
+        "usage",
+    )
+
+    def __init__(self, entry: LoopEntry) -> None:
+        self.entry = entry
+        self.began = self.started_at = 0.0
+        """When it began, and the start time of the run by then, which moves forward by all idle time."""
+        self.is_over = False
+        self.is_plain = True
+        """It has neither usage nor a score, and nothing in it has failed."""
+        self.lane = 0
+        self.address = ""
+        """Its address and path, for a round of a node that repeats by itself."""
+        self.path: Path = ()
+        self.score: float | None = None
+        self.usage: dict[str, int] | None = None
+        """What everything inside has used; None if there were no calls."""
+        self.failures = 0
 
 
 class LastOutput(Struct, frozen=True):
@@ -238,7 +313,9 @@ class Activation:
         "address",
         "base",
         "budgets",
+        "entry",
         "exit_by",
+        "exit_kept",
         "exit_layer",
         "exit_position",
         "exit_reason",
@@ -248,6 +325,7 @@ class Activation:
         "loop_round",
         "memories",
         "name",
+        "open",
         "parent",
         "path",
         "prefix",
@@ -288,6 +366,10 @@ class Activation:
         self.exit_position = 0
         self.exit_reason = ""
         self.exit_by = ""
+        self.exit_kept: int | None = None
+        self.entry: LoopEntry | None = None
+        self.open: OpenRound | None = None
+        """The round that it is: of a loop of edges, or of the node whose body it is; None otherwise."""
         self.budgets: dict[int, tuple[Budget, ...]] = {}
         """Cache: the budgets that each node draws on, by node."""
         self.last_outputs: dict[int, LastOutput] = {}
@@ -419,6 +501,8 @@ class Execution(Struct):
     """How its input was composed, for an agent that sees more than its queue."""
     given: tuple[Message, ...] = ()
     """That input."""
+    usage: dict[str, int] | None = None
+    """What its calls have used, as in `Run.usage`; None if it has made none."""
 
 
 class EdgeWalk(Struct, frozen=True):
@@ -518,6 +602,9 @@ class Iteration(Struct, frozen=True):
     """Its number among iterations that run in parallel; None if it runs alone."""
     repeat: int = 0
     """The number of earlier runs of its body in this round."""
+    element: str = ""
+    """For a round over an element of a list: the beginning of it, and how many there are."""
+    elements: int | None = None
 
 
 class CompositeRun:
@@ -526,11 +613,13 @@ class CompositeRun:
     __slots__ = (
         "base",
         "controller",
+        "entry",
         "execution",
         "history",
         "in_flight",
         "inputs",
         "memories",
+        "open",
         "pending",
         "question",
         "record",
@@ -550,6 +639,10 @@ class CompositeRun:
         self.memories: dict[int, AgentMemory] = {}
         """What the agents of its body remember, by node."""
         self.round = 0
+        self.entry: LoopEntry | None = None
+        """None before the first round."""
+        self.open: dict[int, OpenRound] = {}
+        """The rounds that have begun and are not over, by number; for a loop."""
         self.pending: list[Iteration] = []
         self.question: Any = None
         """The pending question to the node's behaviour: the state of the call, and its inputs."""
@@ -568,6 +661,7 @@ class ToolLoop:
         "execution",
         "in_flight",
         "inputs",
+        "model_calls",
         "ordinal",
         "pending",
         "stem",
@@ -584,6 +678,8 @@ class ToolLoop:
         self.ordinal = ordinal
         self.calls = 0
         """The number of model calls, which are made at the node's own address."""
+        self.model_calls = 0
+        """How many model calls have begun, also summaries, and those that a retry made again."""
         self.pending: list[Any] = []
         self.in_flight = 0
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
@@ -757,6 +853,28 @@ class GuardStats:
         """The first warnings of the run, each with the address where it was first given."""
 
 
+def no_usage() -> dict[str, int]:
+    """Usage to add to, by name; money in picodollars."""
+    return {
+        "model_calls": 0,
+        "tool_calls": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cost_usd": 0,
+        "unpriced_calls": 0,
+        "cached_calls": 0,
+        "cancelled_calls": 0,
+    }
+
+
+def shown_usage(usage: dict[str, int]) -> RunUsage:
+    """Usage for people, with money in dollars."""
+    calls, tools, input_tokens, output_tokens, cost, unpriced, cached, cancelled = usage.values()
+    # A cost that is not known is not the same as none.
+    shown = None if unpriced and unpriced >= calls and not cost else dollars(cost)
+    return RunUsage(calls, tools, input_tokens, output_tokens, shown, unpriced, cached, cancelled)
+
+
 class Run:
     """A run between two steps. A host creates it and changes it only by `step`."""
 
@@ -777,6 +895,7 @@ class Run:
         "input",
         "intercept_flags",
         "intercepts",
+        "live_loops",
         "lock",
         "lock_budget",
         "loops",
@@ -785,6 +904,7 @@ class Run:
         "ordinals",
         "output",
         "paused",
+        "paused_by",
         "plan",
         "question_counts",
         "ready_queue",
@@ -813,6 +933,8 @@ class Run:
         self.lock: Lock | None = None
         self.paused = ""
         """The reason of the pause; empty if new work may begin."""
+        self.paused_by = ""
+        """Who asked for it, if that is known."""
         self.has_cancelled = False
         """Some graph was cancelled, so queue entries have to be checked for that."""
         self.debug: DebugState | None = None
@@ -844,6 +966,9 @@ class Run:
         """Results of the run that this one was forked from, for calls that it has not reached yet, by
         address."""
         self.loops: dict[str, LoopSummary] = {}
+        self.live_loops: dict[str, Activation | CompositeRun] = {}
+        """The loops that have begun a round and were not left, by what the addresses of their rounds begin
+        with; inner ones after those around them."""
         self.memories: dict[int, AgentMemory] = {}
         """What agents outside of loops remember, by site."""
         self.ordinals = [0] * len(plan.sites)
@@ -852,14 +977,7 @@ class Run:
         """The number of questions that tool loops asked people, by place, site and subject."""
         self.run_counts = [0] * len(plan.sites)
         """The number of runs of each node, by site."""
-        self.usage: dict[str, int] = {
-            "model_calls": 0,
-            "tool_calls": 0,
-            "input_tokens": 0,
-            "output_tokens": 0,
-            "cost_usd": 0,
-            "unpriced_calls": 0,
-        }
+        self.usage: dict[str, int] = no_usage()
         """Total usage; money in picodollars, since three floats of 0.10 add up to more than 0.30."""
         self.intercepts = InterceptPoints()
         self.intercept_flags = bytearray(len(plan.sites))
@@ -926,6 +1044,11 @@ class Run:
         if data.__class__ is Warned and len(self.guard_stats.warnings) < MAX_WARNINGS:
             self.guard_stats.warnings.setdefault(data.message, address or "")
 
+    def add_event(self, data: EventData, node_id: str, address: str, path: Path) -> None:
+        """Emits an event whose path is known."""
+        self.seq = seq = self.seq + 1
+        self.events.append(Event(seq, data.event, self.stamp, self.run_id, node_id, address, data, path))
+
     def around(self, address: str | None) -> tuple[Path, str]:
         """The `path` and `part` of an event at an address."""
         if not address:
@@ -949,21 +1072,46 @@ class Run:
                 nodes[node.id] = nodes.get(node.id, 0) + count
         return nodes
 
+    @property
+    def total(self) -> RunUsage:
+        """Total usage, for events."""
+        return shown_usage(self.usage)
+
     def usage_summary(self) -> dict[str, Any]:
         """Total usage, with money in dollars."""
-        usage: dict[str, Any] = dict(self.usage)
-        unpriced = usage["unpriced_calls"]
-        if unpriced and unpriced >= usage["model_calls"] and not usage["cost_usd"]:
-            usage["cost_usd"] = None  # unknown, which is not the same as free
-        else:
-            usage["cost_usd"] = dollars(self.usage["cost_usd"])
+        usage: dict[str, Any] = msgspec.to_builtins(self.total)
         return usage
 
-    def finished(self) -> RunFinished:
-        """The data of `run_finished`."""
+    def emit_status(
+        self,
+        status: Literal["waiting", "paused", "suspended_locked", "running"],
+        reason: str,
+        cause: StateCause,
+        by: str = "",
+        *,
+        address: str = "",
+        breakpoint: str = "",
+        questions: list[str] | None = None,
+    ) -> None:
+        """Sets the status and emits `run_state_change`."""
+        self.status = status
+        worked = round(self.worked, 3)
+        changed = RunStateChanged(
+            status, reason, address, breakpoint, cause, by, questions, self.total, worked
+        )
+        self.emit(changed)
+
+    def finished(self, by: str = "") -> RunFinished:
+        """The data of `run_finished`; `by` is the person who stopped the run."""
         summary = self.summary()
         loops = {name: LoopTotals(**totals) for name, totals in summary["loops"].items()}
-        return RunFinished(**{**summary, "loops": loops, "usage": RunUsage(**summary["usage"])})
+        failed_at = next((failure.address for failure in self.unfinished if failure.error), "")
+        return RunFinished(
+            **{**summary, "loops": loops, "usage": self.total},
+            failed_at=failed_at,
+            work_seconds=round(self.worked, 3),
+            by=by,
+        )
 
     def summary(self) -> dict[str, Any]:
         """What a run has done, as JSON."""
@@ -972,7 +1120,12 @@ class Run:
             "output": self.output.text if self.output else "",
             "nodes": self._nodes(),
             "loops": {
-                name: {"rounds": loop.rounds, "exit_reason": loop.exit_reason, "entries": loop.entries}
+                name: {
+                    "rounds": loop.rounds,
+                    "exit_reason": loop.exit_reason,
+                    "entries": loop.entries,
+                    **({} if loop.best is None else {"best": loop.best}),
+                }
                 for name, loop in self.loops.items()
             },
             "usage": self.usage_summary(),

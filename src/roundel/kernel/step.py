@@ -114,12 +114,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from roundel.kernel.breaker import check_time, trip, trip_time
 from roundel.kernel.budget import release
+from roundel.kernel.calls import (
+    begin_model_call,
+    begin_tool,
+    cancel_call,
+    drop_calls,
+    is_model_call,
+    refuse_call,
+)
 from roundel.kernel.cancellation import cancel_executions, cancel_with_run, is_cancelled
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
@@ -131,6 +139,7 @@ from roundel.kernel.composite import (
     on_answer_failed,
     start_iterations,
 )
+from roundel.kernel.dead_loop import SHOWN
 from roundel.kernel.debugging import (
     BREAKPOINT,
     STEP,
@@ -195,16 +204,18 @@ from roundel.kernel.lifecycle import (
     run_parts,
     set_intercepts,
     update_intercept_inputs,
+    waited_for,
 )
 from roundel.kernel.loops import begin, enter, graph_result, next_round, settle, settle_loop, unfired_edges
+from roundel.kernel.old_events import of_revision
 from roundel.kernel.payloads import (
     AnswerReceived,
     EndNotReached,
     MessageEdited,
     NodeSkipped,
     RunStarted,
-    RunStateChanged,
-    of_version_1,
+    SkipCause,
+    StateCause,
     told_by_middleware,
 )
 from roundel.kernel.retry import forget_inherited, inherit, retry_call, start_again
@@ -223,6 +234,7 @@ from roundel.kernel.state import (
     START_CALLS,
     START_ITERATIONS,
     START_PARTS,
+    TRIPS,
     Activation,
     CompositeRun,
     Execution,
@@ -240,7 +252,7 @@ from roundel.kernel.tool_loop import (
     on_result,
 )
 from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
-from roundel.kernel.usage import check_budget, record_failed_call
+from roundel.kernel.usage import check_budget, record_failed_call, record_usage
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
@@ -285,6 +297,8 @@ def abandon(run: Run, error: str) -> list[Event]:
     Returns the events of that step too, since their sequence numbers are taken.
     """
     run.error = error
+    for execution in run.calls.values():
+        cancel_call(run, execution)
     run.calls.clear()
     run.ready_queue.clear()
     end(run, "failed")
@@ -299,19 +313,29 @@ def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:
     return run, [call.command for call in run.calls.values() if call.command is not None]
 
 
-def revise(fact: Revised, plan: Plan) -> tuple[Run, list[Event]]:
+def revise(fact: Revised, plan: Plan, reached: int = 0) -> tuple[Run, list[Event]]:
     """The run with the workflow that a retry brought, whose plan is given, and the events of the change.
 
-    The history has happened already: only the change itself has an event, and what follows from it.
+    The history has happened already: only the change itself has an event, and what follows from it. `reached`
+    is the number of the last event of a replay of that history: it is larger than the stored one if the run
+    was revised before there were as many events.
     """
     run, _ = replay(plan, (decode_entry(line.encode()) for line in fact.entries))
     run.events = []
-    run.seq, run.revision = fact.seq, fact.revision
+    run.seq, run.revision = max(fact.seq, reached), fact.revision
     run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
-    run.emit(RunStateChanged("running", "retried with changes"))
+    status = run.status  # the changes may have been all that it lacked
+    run.emit_status("running", "retried with changes", "revised", fact.by)
+    run.status = status
     for name, node_id, address, data in fact.events:
-        run.emit(of_version_1(name, data), node_id, address)
+        run.emit(of_revision(name, data, address or ""), node_id, address)
+    # Those of the run before have ended with it.
+    for execution in run.calls.values():
+        if is_model_call(execution):
+            begin_model_call(run, execution)
+        elif execution.loop_call is not None and execution.loop_call.label:
+            begin_tool(run, execution)
     return run, run.events
 
 
@@ -349,6 +373,10 @@ def _finished(run: Run, fact: Finished) -> None:
     # Before the outcome is applied: the actual usage is spent then, and must not count twice.
     if execution.reserved is not None:
         release(run, execution)
+    outcome = fact.outcome
+    # Whatever follows: it has been paid for.
+    if outcome.usage is not None or execution.command.number:
+        record_usage(run, execution, outcome)
     owner = execution.owner
     if owner is None:
         if fact.outcome.state is not None and execution.node.has_follow_up:
@@ -370,12 +398,13 @@ def _answered(run: Run, fact: Answered) -> None:
             f"the question at '{fact.address}' had to be answered before {stamp(ask.deadline)}; "
             "resume the run, and it continues without the answer"
         )
-    _close_question(run, execution, fact.time, "answered")
-    received = AnswerReceived(fact.message.text, fact.message.data or None)
-    run.emit(received, execution.node.id, fact.address)
+    _close_question(run, execution, fact.time, "answered", "answer", fact.by)
+    waited = waited_for(run, ask)
+    received = AnswerReceived(fact.message.text, fact.message.data or None, fact.by, fact.via, waited=waited)
     if execution.owner is not None:
-        on_person_answer(run, execution, fact.message)
+        on_person_answer(run, execution, fact.message, received)
     else:
+        run.emit(received, execution.node.id, fact.address)
         complete(run, execution, Outcome((fact.message,)))
     advance(run)
 
@@ -384,7 +413,7 @@ def _expired(run: Run, fact: Expired) -> None:
     execution, ask = _question(run, fact.address)
     if ask.deadline is None or fact.time < ask.deadline:
         raise IllegalFact(f"the question at '{fact.address}' can still be answered")
-    _close_question(run, execution, fact.time, "timeout")
+    _close_question(run, execution, fact.time, "timeout", "timeout")
     # Somebody may be asked at this moment. First, since what follows may begin at the same address.
     run.commands.append(Cancel(fact.address))
     if execution.owner is not None:
@@ -401,7 +430,9 @@ def _question(run: Run, address: str) -> tuple[Execution, Ask]:
     return execution, execution.command
 
 
-def _close_question(run: Run, execution: Execution, time: float, reason: str) -> None:
+def _close_question(
+    run: Run, execution: Execution, time: float, reason: str, cause: StateCause, by: str = ""
+) -> None:
     """Removes a question that is over; the run continues if it waited for it."""
     # People may take a month. Time in which nothing else was in flight does not count against limits.
     if run.status == "paused" or waits_only_for_people(run):
@@ -409,8 +440,7 @@ def _close_question(run: Run, execution: Execution, time: float, reason: str) ->
     run.set_time(time)
     del run.calls[execution.address]
     if run.status == "waiting":
-        run.status = "running"
-        run.emit(RunStateChanged("running", reason))
+        run.emit_status("running", reason, cause, by)
 
 
 def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
@@ -440,7 +470,7 @@ def _intercepted(run: Run, fact: Intercepted) -> None:
             unit, node, part = execution.unit, execution.node, execution.part
             launch(run, execution.activation, unit, node, fact.address, intercept.inputs, part, intercept)
         else:  # a retry asks middleware again
-            skip(run, execution.node.id, fact.address, "the run has failed")
+            skip(run, execution.node.id, fact.address, "the run has failed", "run_failed", ran=True)
             run.unfinished.append(Failure(execution))
     else:
         (outcome,) = execution.outcomes
@@ -457,7 +487,7 @@ def _failed(run: Run, fact: Failed) -> None:
         run.emit(told_by_middleware(name, data), execution.node.id, fact.address)
     if run.budgeted:
         release(run, execution)
-    record_failed_call(run, execution)
+    record_failed_call(run, execution, fact.error, fact.error_type, fact.call)
     if execution.failure is not None:
         on_error_edges_evaluated(run, execution, None, fact.error)
     elif execution.owner.__class__ is ToolLoop:
@@ -476,7 +506,8 @@ def _call_refused(run: Run, fact: CallRefused) -> None:
     del run.calls[fact.address]
     if run.budgeted:
         release(run, execution)
-    skip(run, execution.node.id, fact.address, "a shared limit has no room for the call")
+    refuse_call(run, execution)
+    skip(run, execution.node.id, fact.address, "a shared limit has no room for the call", "limit", ran=True)
     run.held.append((Failure(execution), START_AGAIN))
     if run.error is None:  # else the run fails, and a retry sends the call
         trip(run, GROUP_LIMIT, (execution.node.id, fact.address), fact.shortage, {})
@@ -501,9 +532,8 @@ def _waited(run: Run, fact: Waited) -> None:
     if run.status != "running" or not questions or len(questions) != len(run.calls):
         raise IllegalFact("the run is not waiting for people alone")
     run.set_time(fact.time)
-    run.status = "waiting"
-    reason = "for " + ", ".join(sorted(call.address for call in questions))
-    run.emit(RunStateChanged("waiting", reason))
+    asked = sorted(call.address for call in questions)
+    run.emit_status("waiting", "for " + ", ".join(asked), "question", questions=asked)
 
 
 def _time_up(run: Run, fact: TimeUp) -> None:
@@ -559,7 +589,7 @@ def _paused(run: Run, fact: Paused) -> None:
     if run.status == "waiting" and run.plan.semantics >= 2:
         run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
-    run.paused, run.fast_path = fact.reason or "paused", False
+    run.paused, run.paused_by, run.fast_path = fact.reason or "paused", fact.by, False
     if run.debug is not None:
         run.debug.stopped_at = ("", "")
     if fact.interrupt:
@@ -583,8 +613,7 @@ def _resumed(run: Run, fact: Resumed) -> None:
         end_debugging(run)
     run.update_fast_path()
     if run.status == "paused":
-        run.status = "running"
-        run.emit(RunStateChanged("running", "resumed"))
+        run.emit_status("running", "resumed", "resume", fact.by)
     _queue_held(run)
     advance(run)
 
@@ -606,8 +635,8 @@ def _stepped(run: Run, fact: Stepped) -> None:
     run.set_time(fact.time)
     debug = start_debugging(run)
     debug.until, debug.stopped_at = None, ("", "")
-    run.paused, run.status = STEP, "running"
-    run.emit(RunStateChanged("running", STEP))
+    run.paused, run.paused_by = STEP, ""
+    run.emit_status("running", STEP, "step", fact.by)
     # An ordinary pause has held back more than nodes: what leads to them is decided first, still paused.
     _queue_held(run)
     advance(run, updates_status=False)
@@ -647,8 +676,7 @@ def _retried(run: Run, fact: Retried) -> None:
     if run.debug is not None:  # the retry continues to the next breakpoint, whatever step has failed
         run.debug.until = None
     run.update_fast_path()
-    run.status = "running"
-    run.emit(RunStateChanged("running", "retried"))
+    run.emit_status("running", "retried", "retry", fact.by)
     run.ready_queue.extend((failure, START_AGAIN) for failure in run.unfinished)
     run.ready_queue.extend(run.held)
     run.unfinished.clear()
@@ -691,7 +719,9 @@ def _edited(run: Run, fact: Edited) -> None:
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
     _edit_owner(execution, inputs)
-    run.emit(MessageEdited(fact.message.text), execution.node.id, fact.address)
+    before = command.inputs[-1].text[:SHOWN] if command.inputs else ""
+    edited = MessageEdited(fact.message.text, by=fact.by, before=before, cause="fork")
+    run.emit(edited, execution.node.id, fact.address)
     run.commands += (Cancel(fact.address), changed)
 
 
@@ -712,9 +742,9 @@ def _stopped(run: Run, fact: Stopped) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not active")
     run.set_time(fact.time)
-    cancel_executions(run, list(run.calls.values()), fact.reason or "stopped")
+    cancel_executions(run, list(run.calls.values()), fact.reason or "stopped", "stopped")
     run.error = fact.reason or None
-    end(run, "stopped")
+    end(run, "stopped", fact.by)
 
 
 def _in_flight(run: Run, address: str, kind: type[Any] | None) -> Execution:
@@ -793,6 +823,8 @@ def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
         return False
     owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
     if is_cancelled(owner.instance):
+        if index == START_CALLS:
+            drop_calls(run, item)
         return True
     ends = index in (LOOP_OVER, SEND_FAILURE) or (
         index == GRAPH_OVER and (run.lock is None or item.instance is not run.root)
@@ -826,8 +858,13 @@ def _update_status(run: Run) -> None:
 def _pause(run: Run) -> None:
     if run.paused != BREAKPOINT:
         _note_stop(run)
-    run.status = "paused"
-    run.emit(RunStateChanged("paused", **run.pause_details()))
+    details = run.pause_details()
+    cause = _PAUSES.get(run.paused, "pause")
+    address, stop = details.get("address", ""), details.get("breakpoint", "")
+    run.emit_status("paused", run.paused, cause, run.paused_by, address=address, breakpoint=stop)
+
+
+_PAUSES: dict[str, StateCause] = {BREAKPOINT: "breakpoint", STEP: "step"}
 
 
 def _note_stop(run: Run) -> None:
@@ -842,17 +879,13 @@ def _suspend(run: Run) -> None:
     assert lock is not None
     place = f" at {lock.address}" if lock.address else ""
     why = f": {lock.evidence['reason']}" if lock.what == MANUAL else ""
-    change_status(run, "suspended_locked", f"{lock}{place}{why}")
+    cause: StateCause = "crashes" if lock.what == CRASHES else "breaker" if lock.what in TRIPS else "limit"
+    by = lock.evidence["by"] if lock.what == MANUAL else ""
+    run.emit_status("suspended_locked", f"{lock}{place}{why}", cause, by)
 
 
 def waits_only_for_people(run: Run) -> bool:
     return all(isinstance(call.command, Ask) for call in run.calls.values())
-
-
-def change_status(run: Run, status: Literal["suspended_locked"], reason: str) -> None:
-    """Sets the status and emits `run_state_change`."""
-    run.status = status
-    run.emit(RunStateChanged(status, reason))
 
 
 def _decide(run: Run, activation: Activation, unit: Unit) -> None:
@@ -863,11 +896,11 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
     """
     node = unit.node
     if activation.exit_layer is not None and unit.layer > activation.exit_layer:  # `is_left`, inlined
-        _skip_unit(run, activation, unit, "the loop was left")
+        _skip_unit(run, activation, unit, "the loop was left", "loop_left")
     elif node is None:
         _enter_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
-        _skip_unit(run, activation, unit, "not triggered")
+        _skip_unit(run, activation, unit, "not triggered", "not_triggered")
     elif run.budgeted and not _may_run(run, activation, unit, node):
         run.held.append((activation, unit.index))
         stays_reached(run, activation.prefix + node.label)
@@ -889,14 +922,14 @@ def _may_run(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> bo
     return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label, call)
 
 
-def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
+def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str, cause: SkipCause) -> None:
     if unit.node is not None:
-        skip(run, unit.node.id, activation.prefix + unit.node.label, reason)
+        skip(run, unit.node.id, activation.prefix + unit.node.label, reason, cause)
     settle(run, activation, unit)
 
 
-def skip(run: Run, node_id: str, address: str, reason: str) -> None:
-    run.emit(NodeSkipped(reason), node_id, address)
+def skip(run: Run, node_id: str, address: str, reason: str, cause: SkipCause, *, ran: bool = False) -> None:
+    run.emit(NodeSkipped(reason, cause, ran), node_id, address)
 
 
 def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
@@ -972,8 +1005,11 @@ def _fail_run(run: Run) -> None:
         end(run, "failed")
 
 
-def end(run: Run, status: RunStatus) -> None:
+def end(run: Run, status: RunStatus, by: str = "") -> None:
     run.status = status
+    for item, index in run.held:
+        if index == START_CALLS:
+            drop_calls(run, item)
     if status != "failed":  # a failed run can be retried
         run.held.clear()
-    run.emit(run.finished())
+    run.emit(run.finished(by))

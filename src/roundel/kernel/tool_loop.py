@@ -32,20 +32,31 @@ from msgspec.structs import replace
 
 from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
+from roundel.kernel.calls import RequestedTool, begin_model_call, begin_tool, tool_ended
+from roundel.kernel.changes import changes_between
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.debugging import loop_ended
-from roundel.kernel.facts import Failed, Outcome, failure_data
-from roundel.kernel.lifecycle import complete, deadline_after, emit_question, fail, jump_problem
+from roundel.kernel.facts import CallRecord, Failed, Outcome, failure_data
+from roundel.kernel.lifecycle import (
+    complete,
+    deadline_after,
+    emit_question,
+    fail,
+    jump_problem,
+    waited_for,
+)
 from roundel.kernel.payloads import (
+    AnswerReceived,
+    Decision,
     EventData,
     LimitReached,
+    Purpose,
     ToolCallEnded,
-    ToolCallStarted,
     as_told,
     told_by_node,
 )
 from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
-from roundel.kernel.usage import fits_budget, record_usage
+from roundel.kernel.usage import fits_budget
 from roundel.workflow.message import Message
 
 
@@ -66,6 +77,10 @@ class ToolLoopCall(Struct, frozen=True):
     """The last part of the address of a call beside those of the model: `…/context`."""
     calls_model: bool = True
     """Whether a call without a label needs room for a call of the model."""
+    purpose: Purpose = "answer"
+    """What a call of the model is for."""
+    waited: float | None = None
+    """How many seconds a person took to decide about it; the kernel sets it."""
 
 
 Shown = tuple[EventData, ToolLoopCall | None]
@@ -88,6 +103,12 @@ class ToolLoopAction(Struct, frozen=True):
     """The kind of that failure; if it is empty, that of the call that failed."""
     inputs: tuple[Message, ...] | None = None
     """The input of the calls that follow; None leaves it unchanged."""
+    decision: Decision = "answered"
+    """What a person has decided about a tool."""
+    changed: tuple[Any, Any] | None = None
+    """For a decision that changes them: the arguments before and after."""
+    decision_reason: str = ""
+    """Why the person rejects it."""
     error_answer: str | None = None
     """A text for the node to say instead of failing; the `data` of the message describes the failure."""
 
@@ -119,6 +140,9 @@ class Conversation(Protocol):
     def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction: ...
     def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction: ...
     def on_unlock(self) -> ToolLoopAction: ...
+    def tool(self, loop_call: ToolLoopCall) -> RequestedTool:
+        """The request of a call with a label."""
+
     def result(self, outcome: Outcome) -> str:
         """The text of an outcome that the breaker compares, to see whether it is new."""
 
@@ -158,7 +182,6 @@ def _fit_budget(run: Run, tool_loop: ToolLoop, loop_calls: list[ToolLoopCall]) -
 
 def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
     tool_loop, loop_call = _owner_of(execution)
-    record_usage(run, execution, outcome)
     for name, data in outcome.events:
         told = told_by_node(execution.node.kind.events, name, data)
         run.emit(told, execution.node.id, execution.address)
@@ -169,7 +192,9 @@ def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
     if loop_call.aside and outcome.usage is not None:
         key = _count_key(tool_loop, loop_call)
         run.question_counts[key] = run.question_counts.get(key, 0) + 1
-    _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome), execution)
+    is_called = outcome.usage is not None and outcome.usage.tool_calls > 0
+    action = tool_loop.conversation.on_result(loop_call, outcome)
+    _apply(run, tool_loop, action, execution, record=outcome.call, is_called=is_called)
 
 
 def continue_as_conversation(run: Run, execution: Execution, outcome: Outcome) -> None:
@@ -180,7 +205,7 @@ def continue_as_conversation(run: Run, execution: Execution, outcome: Outcome) -
     assert isinstance(call, Call)
     whole = replace(execution, command=None, reserved=None)
     tool_loop = ToolLoop(whole, node.kind.follow_up(node.config), call.inputs, call.ordinal)
-    tool_loop.calls = 1
+    tool_loop.calls, tool_loop.model_calls = 1, call.number
     (first,) = tool_loop.conversation.begin(call.inputs).loop_calls
     on_result(run, replace(execution, owner=tool_loop, loop_call=first), outcome)
 
@@ -193,16 +218,27 @@ def on_call_failed(run: Run, execution: Execution, fact: Failed) -> None:
         tool_loop.conversation.on_failure(loop_call, fact.error, fact.error_type),
         execution,
         fact,
+        record=fact.call,
+        is_called=isinstance(execution.command, Call) and run.plan.semantics >= 3,
     )
 
 
-def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
+def on_person_answer(run: Run, execution: Execution, message: Message, received: AnswerReceived) -> None:
+    """Continues with what a person says about a tool; `received` is completed with what that decides."""
     tool_loop, loop_call = _owner_of(execution)
-    _apply(run, tool_loop, tool_loop.conversation.on_person_answer(loop_call, message), execution)
+    loop_call = replace(loop_call, waited=received.waited)
+    action = tool_loop.conversation.on_person_answer(loop_call, message)
+    decided = replace(received, decision=action.decision, reason=action.decision_reason)
+    if action.changed is not None and execution.node.logs_output:
+        decided = replace(decided, changes=changes_between(*action.changed))
+    run.emit(decided, execution.node.id, execution.address)
+    _apply(run, tool_loop, action, execution)
 
 
 def on_expiry(run: Run, execution: Execution) -> None:
     tool_loop, loop_call = _owner_of(execution)
+    assert isinstance(execution.command, Ask)
+    loop_call = replace(loop_call, waited=waited_for(run, execution.command))
     _apply(run, tool_loop, tool_loop.conversation.on_expiry(loop_call))
 
 
@@ -217,16 +253,20 @@ def _apply(
     action: ToolLoopAction,
     cause: Execution | None = None,
     failed: Failed | None = None,
+    *,
+    record: CallRecord | None = None,
+    is_called: bool = False,
 ) -> None:
     """Carries out an action. The order matters: events first, and an error suppresses everything after it.
 
-    `cause` is the call that led to it, and `failed` its failure. If the action fails the node, a retry
+    `cause` is the call that led to it, `failed` its failure, `record` what the host says of it, and
+    `is_called` says whether it called a tool. If the action fails the node, a retry
     makes that call again and nothing before it: the conversation is as it was when the call was made."""
     execution = tool_loop.execution
     node, address = execution.node, execution.address
     if action.inputs is not None:
         tool_loop.set_inputs(action.inputs)
-    _emit_events(run, tool_loop, action)
+    _emit_events(run, tool_loop, action, cause, record, is_called)
     if action.reached is not None:
         what, limit = action.reached
         run.emit(LimitReached(what, limit, address), node.id, address)
@@ -258,24 +298,6 @@ def _apply(
             complete(run, execution, action.outcome)
 
 
-def _emit_events(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
-    node = tool_loop.execution.node
-    for data, loop_call in action.events:
-        address = _address(tool_loop, loop_call) if loop_call else tool_loop.execution.address
-        run.emit(as_told(node.kind.events, data if node.logs_output else _redacted(data)), node.id, address)
-
-
-def _redacted(data: EventData) -> EventData:
-    """The data for a node with `log_output: false`."""
-    match data:
-        case ToolCallStarted():
-            return replace(data, arguments={})
-        case ToolCallEnded():
-            return replace(data, arguments={}, result="")
-        case _:
-            return data
-
-
 def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
     """Sends one call to the host, to a tool, the model or a person."""
     whole = tool_loop.execution
@@ -289,20 +311,54 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
             _question_number(run, tool_loop, loop_call),
             loop_call.person_prompt,
             *deadline_after(run, loop_call.timeout),
+            run.since,
         )
-        emit_question(run, node, command)
     else:
         ordinal = _ordinal(run, tool_loop, loop_call)
-        round_ = whole.activation.loop_round
-        command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_, whole.context)
+        round_, context = whole.activation.loop_round, whole.context
+        command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_, context)
     run.calls[address] = execution = Execution(
         whole.activation, whole.unit, node, address, command, whole.part, owner=tool_loop, loop_call=loop_call
     )
-    run.commands.append(command)
+    if loop_call.label:
+        begin_tool(run, execution)
+        if isinstance(command, Ask):
+            emit_question(run, node, command, whole.address)
+    elif isinstance(command, Call):
+        _number_model_call(run, execution, command)
+    assert execution.command is not None
+    run.commands.append(execution.command)
     if run.budgeted and isinstance(command, Call) and (loop_call.label or loop_call.calls_model):
         call = command
         tool = {"tool_calls": 1} if loop_call.label else None
         reserve(run, execution, tool or model_call(run, whole.activation, node, lambda: call))
+
+
+def _emit_events(
+    run: Run,
+    tool_loop: ToolLoop,
+    action: ToolLoopAction,
+    cause: Execution | None,
+    record: CallRecord | None,
+    is_called: bool,
+) -> None:
+    node, own = tool_loop.execution.node, cause.loop_call if cause is not None else None
+    for data, loop_call in action.events:
+        address = _address(tool_loop, loop_call) if loop_call else tool_loop.execution.address
+        if isinstance(data, ToolCallEnded) and loop_call is not None:
+            is_own = own is not None and (loop_call.round, loop_call.label) == (own.round, own.label)
+            known = (record, is_called) if is_own else (None, False)
+            data = tool_ended(run, tool_loop, loop_call, data, *known)
+        run.emit(as_told(node.kind.events, data), node.id, address)
+
+
+def _number_model_call(run: Run, execution: Execution, call: Call) -> None:
+    """Gives a call its number. A check of the context has that of the summary that it may write."""
+    tool_loop, loop_call = _owner_of(execution)
+    execution.command = replace(call, number=tool_loop.model_calls + 1)
+    if not loop_call.aside:
+        tool_loop.model_calls += 1
+        begin_model_call(run, execution)
 
 
 def _ordinal(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> int:

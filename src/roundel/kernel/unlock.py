@@ -25,8 +25,9 @@ import msgspec
 from roundel.kernel.breaker import history_of
 from roundel.kernel.facts import Unlocked
 from roundel.kernel.lifecycle import update_intercept_inputs
-from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
-from roundel.kernel.payloads import BreakerUnlocked, RunStateChanged
+from roundel.kernel.loops import leave_between_rounds, raise_cap
+from roundel.kernel.payloads import BreakerUnlocked, Change
+from roundel.kernel.rounds import cap_of
 from roundel.kernel.state import (
     BEGIN_COMPOSITE,
     CRASHES,
@@ -99,6 +100,7 @@ def unlock(run: Run, fact: Unlocked) -> None:
     lock = run.lock
     assert lock is not None
     changed = bool(fact.limits or fact.message is not None or fact.exit)
+    changes = _changes(run, lock, fact)
     # A person may lock a run as often as they like, the cause of crashes may be repaired outside of it, and
     # the next day may be used up as this one was.
     repeatable = changed or lock.what in (CRASHES, MANUAL, GROUP_LIMIT)
@@ -108,7 +110,7 @@ def unlock(run: Run, fact: Unlocked) -> None:
     if fact.note:
         run.note = Message(fact.note, "system", metadata={"source": "unlock"})
     unlocked = BreakerUnlocked(
-        fact.reason, fact.by, "RESUMED", lock.what, fact.limits or None, fact.message, fact.note, fact.exit
+        fact.reason, fact.by, "RESUMED", lock.what, changes or None, fact.note, fact.exit
     )
     run.emit(unlocked, lock.node_id or None, lock.address or None)
     _raise(run, lock, fact.limits)
@@ -119,10 +121,18 @@ def unlock(run: Run, fact: Unlocked) -> None:
     # lock's budget and the held entries. These are decided again afterwards, and may find another limit
     # reached.
     run.update_fast_path()
-    run.status = "running"
-    run.emit(RunStateChanged("running", f"unlocked: {fact.reason}"))
+    run.emit_status("running", f"unlocked: {fact.reason}", "unlock", fact.by)
     run.ready_queue.extend(run.held)
     run.held.clear()
+
+
+def _changes(run: Run, lock: Lock, fact: Unlocked) -> list[Change]:
+    """What the person changes, with the values before."""
+    known = _raisable_limits(run, lock)
+    changes = [Change(f"/limits/{name}", known[name], limit) for name, limit in fact.limits.items()]
+    if fact.message is not None:
+        changes.append(Change("/message", _last_text(run), fact.message))
+    return changes
 
 
 def _scope(lock: Lock) -> str:
@@ -230,6 +240,18 @@ def _edit(run: Run, text: str) -> None:
     else:
         key, edge, message = last
         messages[place] = (key, edge, msgspec.structs.replace(message or Message(), content=text))
+
+
+def _last_text(run: Run) -> str:
+    """The text that `_edit` replaces."""
+    found = _next_input(run)
+    assert found is not None
+    messages, place = found
+    if isinstance(messages, (CompositeRun, ToolLoop)):
+        return _inputs(messages)[-1].text
+    last = messages[place]
+    message = last if isinstance(last, Message) else last[2]
+    return "" if message is None else message.text
 
 
 def _inputs(item: CompositeRun | ToolLoop) -> tuple[Message, ...]:

@@ -1,15 +1,13 @@
 """The usage of calls: what a node may still use before it starts, and what its calls have used.
 
 Budgets (budget.py) only count. Here a run is locked when a call does not fit, or turns out to be too large
-or without a price; and usage is added to the totals, the budgets and the breaker, with its event.
+or without a price; and usage is added to the totals, the budgets and the breaker. calls.py makes the events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-from msgspec import UNSET
 
 from roundel.kernel.breaker import lock
 from roundel.kernel.budget import (
@@ -25,10 +23,12 @@ from roundel.kernel.budget import (
     spend_usage,
     take_step,
 )
+from roundel.kernel.calls import aside_used, end_model_call, end_summary, fail_model_call, is_model_call
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome, Usage
-from roundel.kernel.payloads import TokenUsage, Warned
-from roundel.kernel.state import UNPRICED, Activation, Execution, Run
+from roundel.kernel.facts import CallRecord, Outcome, Usage
+from roundel.kernel.payloads import Warned
+from roundel.kernel.rounds import count_usage
+from roundel.kernel.state import UNPRICED, Activation, Execution, Run, no_usage
 from roundel.kernel.token_surge import count_tokens
 from roundel.plan.graph import NodePlan
 from roundel.workflow.limits import picodollars
@@ -70,41 +70,68 @@ def fits_budget(
 
 
 def record_usage(run: Run, execution: Execution, outcome: Outcome) -> None:
-    """Adds the usage of an outcome to the totals, budgets and breaker, and emits `token_usage`."""
+    """Adds the usage of a call to the totals, budgets and breaker; a model call ends with it."""
+    usage, record = outcome.usage, outcome.call
     if outcome.aside is not None:
-        _record_usage(run, execution, outcome.aside)
-    if outcome.usage is not None:
-        _record_usage(run, execution, outcome.usage)
+        _count(run, execution, outcome.aside)
+        aside_used(run, execution, outcome.aside)
+        _check(run, execution, outcome.aside)
+    if usage is not None:
+        _count(run, execution, usage)
+    if is_model_call(execution):
+        end_model_call(run, execution, usage, record)
+    elif usage is not None and execution.loop_call is not None and execution.loop_call.aside:
+        end_summary(run, execution, usage, record)
+    if usage is not None:
+        _check(run, execution, usage)
 
 
-def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
-    node, address = execution.node, execution.address
+def _count(run: Run, execution: Execution, usage: Usage) -> None:
     # In picodollars here: float dollars would not add up exactly.
-    for name, count in run.usage.items():
-        amount = picodollars(usage.cost_usd) if name == COST else getattr(usage, name)
-        run.usage[name] = count + amount
+    amounts = {
+        "model_calls": usage.model_calls,
+        "tool_calls": usage.tool_calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": picodollars(usage.cost_usd),
+        "unpriced_calls": usage.unpriced_calls,
+        "cached_calls": int(usage.cached),
+        "cancelled_calls": 0,
+    }
+    count_usage(run, execution, amounts)
     if run.budgeted:
         spend_usage(run, execution, usage)
+
+
+def _check(run: Run, execution: Execution, usage: Usage) -> None:
+    """Locks the run if the call was too large, or one too many for the breaker."""
+    if run.budgeted:
         _check_call(run, execution, usage)
     if usage.model_calls:
         count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
     else:
         # Embeddings, for example: the forecast expects none, so they must not look like a surge.
         run.guard_stats.aside += usage.input_tokens + usage.output_tokens
-    if usage.input_tokens or usage.output_tokens or usage.cached:
-        run.emit(_shown_usage(usage), node.id, address)
 
 
-def record_failed_call(run: Run, execution: Execution) -> None:
-    """Books a call that failed, if it was one of a model: nobody reports its usage, but it was made, so it
-    counts as one call. The calls of a tool loop with a label are tools."""
-    is_model_node = execution.node.kind.speaks and isinstance(execution.command, Call)
-    if not is_model_node or (execution.loop_call and execution.loop_call.label):
+def record_failed_call(
+    run: Run, execution: Execution, error: str = "", error_type: str = "", record: CallRecord | None = None
+) -> None:
+    """Books a call that failed, and ends it if it was one of a model: nobody reports its usage, but it was
+    made, so it counts as one call."""
+    command, loop_call = execution.command, execution.loop_call
+    is_model_node = execution.node.kind.speaks and isinstance(command, Call)
+    what = "tool_calls" if loop_call and loop_call.label else "model_calls"
+    is_model = what == "model_calls" and (loop_call is None or loop_call.calls_model)
+    # Before semantics 3, tools that failed were not counted, and checks that call no model were.
+    if not is_model_node or (not is_model and (what == "tool_calls") == (run.plan.semantics < 3)):
         return
     if run.plan.semantics >= 3:
-        run.usage["model_calls"] += 1
+        count_usage(run, execution, {**no_usage(), what: 1})
     if run.budgeted:
-        spend(run, execution.activation, execution.node, {"model_calls": 1})
+        spend(run, execution.activation, execution.node, {what: 1})
+    if is_model:
+        fail_model_call(run, execution, error, error_type, record)
 
 
 def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
@@ -131,7 +158,7 @@ def _check_call(run: Run, execution: Execution, usage: Usage) -> None:
             text = (
                 f"no price is known for {named}, so the limit of {limit:g} dollars does not count its calls"
             )
-            run.emit(Warned(text, model=usage.model), execution.node.id, execution.address)
+            run.emit(Warned(text, "unpriced", model=usage.model), execution.node.id, execution.address)
         elif run.lock is None:
             evidence = {"scope": budget.name, "model": usage.model}
             if not tokens:  # the price does not matter then, known or not
@@ -144,14 +171,3 @@ def _lock_after_call(
 ) -> None:
     lock(run, what, limit, execution.node.id, execution.address, evidence)
     run.lock_budget = budget
-
-
-def _shown_usage(usage: Usage) -> TokenUsage:
-    return TokenUsage(
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.model,
-        UNSET if not usage.model else None if usage.unpriced_calls else usage.cost_usd,
-        usage.cached,
-        aside=not usage.cached and not usage.model_calls,
-    )

@@ -63,6 +63,7 @@ def walk(
     """
     port, stay, number, messages = outcome.port, outcome.stay, 0, outcome.messages
     unit, instance = execution.unit, execution.activation.instance
+    begins = unit.begins
     out: Sequence[tuple[EdgePlan, int]] = unit.ordinary
     if port is not None:
         out = unit.explicit.get(port, out)
@@ -86,12 +87,21 @@ def walk(
                         continue
                 if edge.trigger:
                     instance.marks[edge.target] = 1
+                    if begins and edge.index in begins:
+                        _note_trigger(execution, edge)
                     if loops:
                         leave_loops(execution.activation, unit, loops, edge.source_id, outcome)
             number += 1
     except EdgeError as error:
         error.walk = EdgeWalk((outcome,), None, 0, number, error.edge)
         raise
+
+
+def _note_trigger(execution: Execution, edge: EdgePlan) -> None:
+    """Notes whose edge has marked the node at which a round of a loop begins."""
+    known = execution.activation.instance.triggers.setdefault(edge.target, [])
+    if execution.address not in known:
+        known.append(execution.address)
 
 
 def continue_walk(
@@ -132,6 +142,8 @@ def deliver(execution: Execution, outcome: Outcome, deliveries: Sequence[Deliver
         instance.fired[edge.index] = 1
         if edge.trigger:
             instance.marks[edge.target] = 1
+            if edge.index in unit.begins:
+                _note_trigger(execution, edge)
             if loops:
                 leave_loops(activation, unit, loops, edge.source_id, outcome)
 

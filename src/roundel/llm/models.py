@@ -187,7 +187,7 @@ class RetryingModel:
             while True:
                 made += 1
                 attempt += 1
-                call = request.call + 1
+                call = request.number
                 self._on_call(request.address, CallSent(call, attempt, attempts, model.label))
                 began = self._elapsed()
                 try:

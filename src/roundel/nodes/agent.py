@@ -127,6 +127,7 @@ class _AgentBehaviour:
             config.role,
             self._params,
             speakers=self._names_speakers,
+            number=call.number,
         )
         try:
             reply = await self._call_model(request)
@@ -139,9 +140,12 @@ class _AgentBehaviour:
             reason = failure_reason(error)
             data = failure_data(str(error), kind, self._node.id, call.address, attempts, reason)
             error_answer = Message(config.error_answer(str(error)), "assistant", data)
-            record = record_of_failure(failed_attempts(error))
             return Outcome(
-                (error_answer,), usage=FAILED_CALL, aside=related.usage, events=related.events, call=record
+                (error_answer,),
+                usage=FAILED_CALL,
+                aside=related.usage,
+                events=related.events,
+                call=_failed_record(error),
             )
         if not has_answer(reply):  # the kernel continues with a conversation, which calls the model once more
             state = {"reply": _stored(reply), "related": related.text}
@@ -226,6 +230,7 @@ class _AgentBehaviour:
             config.output_schema,
             model_call.call,
             self._names_speakers,
+            number=call.number,
         )
 
     @property
@@ -258,22 +263,24 @@ class _AgentBehaviour:
         if not compacted.removed or not compacted.fits:
             return Outcome(state=msgspec.to_builtins(compacted))
         reply: Reply | None = None
+        usage: Usage | None = None
+        record: CallRecord | None = None
         events: list[tuple[str, dict[str, Any]]] = []
         if context.strategy == "summarize":
             try:
                 reply = await self._summarize(call, units[compacted.first :][: compacted.removed], compacted)
             except Exception as error:
                 text = f"the summary failed, so {compacted.messages} messages were dropped: {error}"
-                events.append((Warned.event, {"message": text}))
+                events.append((Warned.event, {"message": text, "code": "no_summary"}))
+                usage, record = FAILED_CALL, _failed_record(error)
             else:
+                usage, record = usage_of(reply), reply.call
                 summary = summary_text(compacted.messages, reply.text.strip())
                 after = compacted.after + text_tokens(summary)
                 compacted = msgspec.structs.replace(compacted, summary=summary, after=after)
         strategy = "drop_oldest" if reply is None else "summarize"
         figures = {"before": compacted.before, "after": compacted.after, "messages": compacted.messages}
-        usage = usage_of(reply) if reply is not None else None
         shown = (*events, (ContextCompacted.event, {"strategy": strategy, **figures}))
-        record = reply.call if reply is not None else None
         return Outcome(state=msgspec.to_builtins(compacted), usage=usage, events=shown, call=record)
 
     async def _summarize(self, call: Call, units: Units, compacted: Compacted) -> Reply:
@@ -289,6 +296,7 @@ class _AgentBehaviour:
             SUMMARY_ROLE,
             {"max_tokens": max(1, limit // 4)},
             unscripted=f"{compacted.messages} messages",
+            number=call.number,
         )
         reply = await self._summarizer.reply(request, None)
         if not reply.text.strip():
@@ -365,10 +373,16 @@ def usage_of(reply: Reply) -> Usage:
 
 
 def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
-    texts = list(reply.trouble)
+    shown = [(text, "retried") for text in reply.trouble]
     if reply.cut:
-        texts.append("the answer was cut off at its token limit")
-    return tuple(("warning", {"message": text}) for text in texts)
+        shown.append(("the answer was cut off at its token limit", "truncated"))
+    return tuple((Warned.event, {"message": text, "code": code}) for text, code in shown)
+
+
+def _failed_record(error: Exception) -> CallRecord:
+    """The record of a call that failed, of a node that goes on without an answer."""
+    record = record_of_failure(failed_attempts(error)) or CallRecord(0)
+    return msgspec.structs.replace(record, error=str(error), error_type=failure_type(error)[0])
 
 
 def conversation(config: Config) -> Conversation | None:

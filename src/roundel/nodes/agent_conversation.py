@@ -38,13 +38,14 @@ approve with other arguments.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
+from roundel.kernel.calls import RequestedTool
 from roundel.kernel.facts import Outcome
-from roundel.kernel.payloads import ToolCallEnded, ToolCallStarted, Warned
+from roundel.kernel.payloads import Purpose, ToolCallEnded, Warned
 from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.compaction import Compacted, apply_compaction
 from roundel.nodes.services import Exchange, LoopExit, Reply, ToolRequest, ToolResult
@@ -143,7 +144,7 @@ class AgentConversation:
         """Whether the model gave an empty answer and was called once more."""
         self._inputs: tuple[Message, ...] = ()
         """The input, as far as it is left; only if it is compacted."""
-        self._next_call: ModelCall | None = None
+        self._next_call: ToolLoopCall | None = None
         """The call that follows a check of the context."""
         self._halved = False
         """Whether the messages were halved after a provider had refused them."""
@@ -186,6 +187,10 @@ class AgentConversation:
         reply, self._deferred_reply = self._deferred_reply, None
         return ToolLoopAction() if reply is None else self._begin_round(reply)
 
+    def tool(self, loop_call: ToolLoopCall) -> RequestedTool:
+        request: ToolRequest = loop_call.what.request
+        return RequestedTool(request.name, request.arguments, request.id)
+
     def result(self, outcome: Outcome) -> str:
         """The text of a tool's result, by which the breaker sees whether a loop produces anything
         new."""
@@ -196,7 +201,7 @@ class AgentConversation:
             overflows = error_type == CONTEXT_OVERFLOW and isinstance(loop_call.what, ModelCall)
             if overflows and self._compacts and not self._halved:
                 self._halved = True
-                self._next_call = loop_call.what
+                self._next_call = loop_call
                 return ToolLoopAction((self._check_context(loop_call.what, halve=True),))
             return self._fail(error, error_type)
         # A tool that fails does not fail the agent: the model gets the error and can react to it.
@@ -208,13 +213,17 @@ class AgentConversation:
         request: ToolRequest = loop_call.what.request
         approval_decision: ApprovalDecision = read_decision(message, request.arguments)
         if approval_decision.approved:
-            request = msgspec.structs.replace(request, arguments=approval_decision.arguments)
+            asked, given = request.arguments, approval_decision.arguments
+            request = msgspec.structs.replace(request, arguments=given)
             # Without a prompt for a person this is an ordinary call, at the address where the person was
             # asked.
-            use = ToolLoopCall(ToolUse(request), loop_call.label, loop_call.round)
-            return ToolLoopAction((use,), events=(_started(use, "running"),))
+            use = msgspec.structs.replace(loop_call, what=ToolUse(request), person_prompt=None, timeout=None)
+            if asked == given:
+                return ToolLoopAction((use,), decision="approved")
+            return ToolLoopAction((use,), decision="changed", changed=(asked, given))
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
-        return self._on_tool_result(loop_call, result)
+        action = self._on_tool_result(loop_call, result)
+        return msgspec.structs.replace(action, decision="rejected", decision_reason=approval_decision.reason)
 
     def on_expiry(self, loop_call: ToolLoopCall) -> ToolLoopAction:
         """Rejects the tool call that nobody decided about in time."""
@@ -245,9 +254,6 @@ class AgentConversation:
                 events.append(_ended(loop_call, refusal))
             else:
                 loop_calls.append(loop_call)
-                events.append(
-                    _started(loop_call, "running" if loop_call.person_prompt is None else "waiting")
-                )
         max_calls = self._config.max_calls_per_round
         reached = ("calls_per_round", max_calls) if len(reply.tool_calls) > max_calls else None
         if not loop_calls:  # every call was refused, so no result will arrive to end the round
@@ -313,7 +319,7 @@ class AgentConversation:
         if self._rounds < self._max_rounds or self._config.on_limit != "answer":
             return ToolLoopAction((self._call_model(),), events=events)
         return ToolLoopAction(
-            (self._call_model(offer=False),), events=events, reached=(TOOL_ROUNDS, self._max_rounds)
+            (self._call_model("final", offer=False),), events=events, reached=(TOOL_ROUNDS, self._max_rounds)
         )
 
     def _leave(self, exit: LoopExit) -> Outcome:
@@ -355,12 +361,13 @@ class AgentConversation:
             if self._asked_again or (self._config.has_tools and self._is_out_of_rounds):
                 return self._finish(reply)
             self._asked_again = True
-            return ToolLoopAction((self._call_model(offer=asked.offer, reflects=asked.reflects),))
+            purpose: Purpose = "reflection" if asked.reflects else "answer"
+            return ToolLoopAction((self._call_model(purpose, offer=asked.offer),))
         if problem:
             return self._repair(reply, problem)
         if self._config.thinking is not None and self._first_answer is None:
             self._first_answer = reply
-            return ToolLoopAction((self._call_model(offer=False, reflects=True),))
+            return ToolLoopAction((self._call_model("reflection", offer=False),))
         return self._finish(reply)
 
     def _repair(self, reply: Reply, problem: str) -> ToolLoopAction:
@@ -377,7 +384,7 @@ class AgentConversation:
         )
         previous_answer = (Message(reply.text, "assistant"),) if reply.text else ()
         self._after += (*previous_answer, Message(instruction))
-        return ToolLoopAction((self._call_model(offer=False),))
+        return ToolLoopAction((self._call_model("repair", offer=False),))
 
     def _finish(self, reply: Reply) -> ToolLoopAction:
         """Ends the node with what the model said, never with a text of ours: edges and later nodes could
@@ -391,7 +398,7 @@ class AgentConversation:
             data = {"answered": False}
         if reply.cut:
             data = {**(data or {}), "stop_reason": "length"}
-        events: tuple[Shown, ...] = () if answered else ((Warned(NO_ANSWER), None),)
+        events: tuple[Shown, ...] = () if answered else ((Warned(NO_ANSWER, "no_answer"), None),)
         message = Message(text if answered else "", "assistant", data)
         return ToolLoopAction(outcome=Outcome((message,)), events=events)
 
@@ -411,8 +418,8 @@ class AgentConversation:
         answer = self._config.error_answer(error) if self._config.on_error == "message" else None
         return ToolLoopAction(error=error, error_type=error_type, error_answer=answer)
 
-    def _call_model(self, offer: bool = True, reflects: bool = False) -> ToolLoopCall:
-        after = self._after
+    def _call_model(self, purpose: Purpose = "answer", offer: bool = True) -> ToolLoopCall:
+        after, reflects = self._after, purpose == "reflection"
         if reflects:
             assert self._first_answer is not None
             after = (Message(self._first_answer.text, "assistant"),)
@@ -420,9 +427,10 @@ class AgentConversation:
         model_call = ModelCall(self._exchanges, after, offer, reflects, self._calls, self._related)
         self._calls += 1
         context = self._config.context
+        loop_call = ToolLoopCall(model_call, purpose=purpose)
         if context is None or context.max_tokens is None or reflects:
-            return ToolLoopCall(model_call)
-        self._next_call = model_call
+            return loop_call
+        self._next_call = loop_call
         return self._check_context(model_call)
 
     # Compaction.
@@ -436,12 +444,12 @@ class AgentConversation:
         assert self._config.context is not None
         # Only a summary calls the model, and needs room in the budgets.
         calls_model = self._config.context.strategy == "summarize"
-        return ToolLoopCall(check, aside=CONTEXT, calls_model=calls_model)
+        return ToolLoopCall(check, aside=CONTEXT, calls_model=calls_model, purpose="summary")
 
     def _on_context_checked(self, compacted: Compacted) -> ToolLoopAction:
         """Makes the call that waited for the check, with the messages that are left."""
-        model_call, self._next_call = self._next_call, None
-        assert model_call is not None
+        loop_call, self._next_call = self._next_call, None
+        assert loop_call is not None
         if not compacted.fits:
             assert self._config.context is not None
             limit = self._config.context.max_tokens
@@ -453,8 +461,9 @@ class AgentConversation:
         if compacted.removed:
             self._inputs, self._exchanges = apply_compaction(compacted, self._inputs, self._exchanges)
             inputs = self._inputs
-            model_call = msgspec.structs.replace(model_call, exchanges=self._exchanges)
-        return ToolLoopAction((ToolLoopCall(model_call),), inputs=inputs)
+            model_call = msgspec.structs.replace(loop_call.what, exchanges=self._exchanges)
+            loop_call = msgspec.structs.replace(loop_call, what=model_call)
+        return ToolLoopAction((loop_call,), inputs=inputs)
 
 
 def has_answer(reply: Reply) -> bool:
@@ -476,12 +485,6 @@ def call_labels(reply: Reply) -> list[str]:
         same = sum(1 for other in labels if other.partition("#")[0] == label)
         labels.append(f"{label}#{same + 1}" if same else label)
     return labels
-
-
-def _started(loop_call: ToolLoopCall, status: Literal["waiting", "running"]) -> Shown:
-    request: ToolRequest = loop_call.what.request
-    data = ToolCallStarted(request.name, request.arguments, status, loop_call.round, request.id)
-    return data, loop_call
 
 
 def _ended(loop_call: ToolLoopCall, result: ToolResult) -> Shown:

@@ -160,7 +160,7 @@ class DebateController(ParticipantController):
         if choice != "abstain":
             return self._continue_or_finish(choice == "approve", ())
         text = f"The judge said neither yes nor no, which counts as no: {judgement.text[:80]!r}"
-        return self._continue_or_finish(False, (Warned(text),))
+        return self._continue_or_finish(False, (Warned(text, "judge_unclear"),))
 
     def _continue_or_finish(self, agree: bool, events: Events) -> CompositeAction:
         self.rounds_agreed = count_consecutive(self.rounds_agreed, agree)

@@ -329,9 +329,14 @@ def prepare(node: Node, services: Services) -> Behaviour:
         # Without `output`, or before that node has said anything, the exit carries what came in.
         result = call.carried or message
         loop_state = _update_state(config, loop_state, decision, result)
+        kept = None
         if decision.should_exit:
             message = loop_state.best or result
-        return _outcome(decision, message, loop_state, stamp(services.now()), found.error)
+            best_round = loop_state.history.best_round if loop_state.best else None
+            # The node may count more rounds than the loop has had.
+            kept = max(1, own_round - decision.current_round + (best_round or decision.current_round))
+        outcome = _outcome(decision, message, loop_state, stamp(services.now()), found.error)
+        return replace(outcome, kept=kept)
 
     return behave
 

@@ -154,6 +154,10 @@ class LoopController:
         return {"results": self.results, "rounds": self.rounds_done}
 
 
+MAX_EXCERPT = 160
+"""Characters of an element that the event of its round shows."""
+
+
 def as_round_input(message: Message) -> Message:
     """The output of a round in the role of the next round's input: always `user`."""
     return Message(message.content, "user", message.data, message.metadata)
@@ -374,7 +378,7 @@ class ArrayController(LoopController):
         text, report = f"There is nothing to repeat: {why}", self.report()
         output = notice(text, {**report, "error": why}, "system")
         outcome = Outcome((output,), report=report, reason=reason)
-        return CompositeAction(outcome=outcome, events=(Warned(text),))
+        return CompositeAction(outcome=outcome, events=(Warned(text, "no_list"),))
 
     def _start_more(self) -> CompositeAction | Iteration:
         """Starts as many rounds as may run now, waits, locks the run at the limit, or gathers the
@@ -404,7 +408,9 @@ class ArrayController(LoopController):
         # With an index the kernel counts ordinals from the element's own number, and so the same replies
         # of a script go to the same element whichever round is faster.
         parallel_index = number if self.strategy.max_parallel > 1 else None
-        return Iteration(0, self.context((message,)), number + 1, parallel_index)
+        excerpt = message.text[:MAX_EXCERPT]
+        inputs = self.context((message,))
+        return Iteration(0, inputs, number + 1, parallel_index, element=excerpt, elements=len(self.items))
 
     def on_iteration_end(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
         self._record_output(iteration, messages)

@@ -195,6 +195,8 @@ class Request(Struct, frozen=True):
     """Whether the model is told who said what, where several nodes speak to the agent."""
     unscripted: str | None = None
     """For calls that a script need not answer: the reply of a script that has none for this node."""
+    number: int = 1
+    """The number of this call among the model calls of one execution of the node, as events have it."""
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):

@@ -169,6 +169,9 @@ class NodePlan(Struct, eq=False):
     """The nodes in which agents and people speak, if its calls get their messages (`NodeType.hears`)."""
     is_carried: bool = False
     """The calls of another node get its last message."""
+    running: Any = None
+    """The data of the event with which it starts. The kernel makes it once, since most events are of this
+    kind."""
 
     @property
     def body(self) -> GraphPlan | None:

@@ -36,11 +36,16 @@ def nodes_without_model(plan: Plan) -> list[Node]:
 
 def with_model(plan: Plan, model: str) -> Plan:
     """The plan with a model for the agents that name none; the same plan if there are none, or no model."""
-    if not model or not nodes_without_model(plan):
+    if not needs_model(plan, model):
         return plan
     made = compile_workflow(with_default_model(plan.workflow, model), plan.semantics)
     made.warnings = plan.warnings
     return made
+
+
+def needs_model(plan: Plan, model: str) -> bool:
+    """Whether a model was chosen, and there are agents that name none."""
+    return bool(model) and bool(nodes_without_model(plan))
 
 
 def missing_model(found: Sequence[Node], severity: Severity, code: str) -> Diagnostic:

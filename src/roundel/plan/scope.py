@@ -146,6 +146,9 @@ class Unit(Struct, eq=False):
     explicit: dict[str, tuple[tuple[EdgePlan, int], ...]] = {}
     """Those that take what leaves by an explicit port, for each such port of the node."""
     successors: tuple[int, ...] = ()
+    begins: frozenset[int] = frozenset()
+    """The triggering edges of its node that may begin a round: those into a folded loop, and those to the
+    entry of a loop around it, if there are several."""
     hears_this_round: frozenset[int] = frozenset()
     """The nodes whose messages its calls get, and that settle before it in each round (`NodeType.carries`,
     `NodeType.hears`)."""
@@ -176,6 +179,10 @@ class Scope(Struct, eq=False):
     """Nodes whose state is reset when this loop is entered."""
     cleared: tuple[int, ...] = ()
     """Nodes with several incoming edges whose context is cleared by an edge from this loop."""
+    folded: frozenset[int] = frozenset()
+    """The nodes of the folded loops."""
+    back: str = ""
+    """The label of the node whose edge begins each further round, if no other edge can."""
     _inner: dict[tuple[int, int], Scope] = {}
     memo: dict[str, Any] = {}
     """Cached results of analyses, by name."""
@@ -243,10 +250,39 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
             waits[later] += 1
     scope.units, scope.waits = tuple(units), tuple(waits)
     scope.roots = tuple(index for index, count in enumerate(waits) if count == 0)
+    scope.folded = frozenset(node for unit in units if unit.node is None for node in unit.members)
+    back = _only_back(scope)
+    for unit in units:
+        if unit.node is not None and unit.node.index == back:
+            scope.back = unit.node.label
+    for unit in units:
+        if unit.node is not None:
+            unit.begins = frozenset(
+                edge.index for edge, loops in unit.out if edge.trigger and _begins_round(scope, edge, loops)
+            )
     if entry is not None:
         scope.forgetful = _forgetful(units)
         scope.cleared = _cleared(graph, members)
     return scope
+
+
+def _only_back(scope: Scope) -> int | None:
+    """The only node of which an edge leads back to the entry of a loop; None if there are several."""
+    if scope.entry is None:
+        return None
+    into = scope.graph.nodes[scope.entry].into
+    sources = {edge.source for edge in into if edge.trigger and edge.source in scope.members}
+    return sources.pop() if len(sources) == 1 else None
+
+
+def _begins_round(scope: Scope, edge: EdgePlan, loops: int) -> bool:
+    """Whether an edge may begin a round of a loop that it stays in or enters, and nothing else says so."""
+    for _ in range(loops):
+        assert scope.parent is not None
+        scope = scope.parent
+    if edge.target == scope.entry:
+        return not scope.back
+    return edge.target in scope.folded
 
 
 def _connected(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]]:

@@ -339,8 +339,10 @@ async def _model_call(source: _Source, address: str, place: Place, call: int | N
         ended = [_Ended(each.number, each.fact) for each in kept]
     else:
         facts = (await _facts_at(source, address))[address]
-        made = [fact for fact in facts if _is_model_call(fact, place)]
-        ended = [_Ended(number, fact) for number, fact in enumerate(made, 1)]  # type: ignore[arg-type]
+        made = [
+            fact for fact in facts if isinstance(fact, (Finished, Failed)) and _is_model_call(fact, place)
+        ]
+        ended = [_Ended(number, fact) for number, fact in enumerate(made, 1)]
     last = ended[-1].number if ended else 0
     execution = source.calls.get(address)
     kept_now = contexts.in_flight.get(address) if contexts is not None else None
@@ -389,11 +391,10 @@ async def _model_call(source: _Source, address: str, place: Place, call: int | N
     return await asyncio.to_thread(_complete, details, context_id, lines)
 
 
-def _is_model_call(fact: Fact, place: Place) -> bool:
+def _is_model_call(fact: Finished | Failed, place: Place) -> bool:
     """Whether a fact is the end of a model call. Facts of earlier versions name no context."""
-    if isinstance(fact, Finished):
-        return bool(_record(fact).context) or (place.node.kind.speaks and fact.outcome.usage is not None)
-    return isinstance(fact, Failed) and (bool(_record(fact).context) or place.node.kind.speaks)
+    used = isinstance(fact, Failed) or fact.outcome.usage is not None
+    return bool(_record(fact).context) or (place.node.kind.speaks and used)
 
 
 def _record(fact: Finished | Failed) -> CallRecord:

@@ -82,7 +82,15 @@ from roundel.kernel.facts import (
     mask_fact,
     secrets_of,
 )
-from roundel.kernel.payloads import LoopRound, NodeFailed, NodeRunning, NodeStateChange, ToolCallChange
+from roundel.kernel.payloads import (
+    LoopRound,
+    ModelCallStarted,
+    NodeFailed,
+    NodeRunning,
+    NodeStateChange,
+    ToolCallChange,
+    ToolCallStarted,
+)
 from roundel.kernel.state import GROUP_LIMIT, CompositeRun, Iteration, Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.step import revise as apply_revised
@@ -92,6 +100,7 @@ from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.overrides import LimitValue, LimitValues
+from roundel.workflow.address import address_label, text
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
@@ -471,7 +480,7 @@ class PastRun:
         """Notes an item of a list that failed with a fact, and lists that have ended."""
         for event in events:
             if event.event == "loop_exit":
-                self.list_ends[event.address or ""] = number
+                self.list_ends[_node_that_ended(event)] = number
         for inside, (list_run, iteration) in enumerate(around):
             assert isinstance(list_run.controller, ArrayController)
             error = list_run.controller.errors.get(iteration.round)
@@ -554,6 +563,14 @@ def lists_around(state: Run, address: str) -> ListRounds:
             found.append((list_run, iteration))
         instance = instance.caller.activation.instance if instance.caller is not None else None
     return found
+
+
+def _node_that_ended(event: Event) -> str:
+    """The address of the node whose loop has ended: the event has that of its last round, if it had one."""
+    if not (event.address or "").endswith("]"):
+        return event.address or ""
+    *around, step = event.path
+    return text(tuple(around), address_label(step.node or ""), step.part)
 
 
 def _list_items(around: ListRounds) -> tuple[ListItem, ...]:
@@ -836,7 +853,7 @@ async def revise(
                 opened.state.revision + 1,
                 _now(new_entries),
                 new_pinned.script,
-                _new_events(_events_of(before, entries), _events_of(plan, new_entries)),
+                _new_events(_events_of(before, entries), _events_of(plan, new_entries), state),
                 new_pinned.script_rights,
                 by,
             )
@@ -861,21 +878,36 @@ def _events_of(plan: Plan, entries: list[Entry]) -> list[Event]:
     return [event for fact, decisions in entries for event in step(run, fact, decisions)[1]]
 
 
-def _new_events(before: list[Event], now: list[Event]) -> tuple[tuple[str, str | None, str | None, Any], ...]:
-    """The events that only the changed run has: nodes that have run by now, and what is in flight."""
+def _new_events(
+    before: list[Event], now: list[Event], state: Run
+) -> tuple[tuple[str, str | None, str | None, Any], ...]:
+    """The events that only the changed run has: nodes that have run by now, and what is in flight. The calls
+    in flight begin with the revision itself."""
     old = Counter(map(_signature, before))
     new = []
     for event in now:
         signature = _signature(event)
         if old[signature]:
             old[signature] -= 1
-        elif event.event != "run_state_change":  # the revision has one itself
+        elif event.event != "run_state_change" and not _begins_call(event, state):
+            # Both are events of the revision itself.
             new.append((event.event, event.node_id, event.address, event.fields()))
     return tuple(new)
 
 
 def _signature(event: Event) -> tuple[str, str | None, bytes]:
-    return event.event, event.address, msgspec.json.encode(event.data, enc_hook=repr, order="sorted")
+    data = event.fields()
+    for name in _FIGURES:  # they depend on when something happens, and what happens beside it
+        data.pop(name, None)
+    return event.event, event.address, msgspec.json.encode(data, enc_hook=repr, order="sorted")
+
+
+_FIGURES = ("total", "work_seconds", "waited")
+
+
+def _begins_call(event: Event, state: Run) -> bool:
+    begins = isinstance(event.data, ModelCallStarted | ToolCallStarted)
+    return begins and event.address in state.calls
 
 
 def without_stop(entries: list[Entry]) -> list[Entry]:

@@ -8,8 +8,8 @@ Times are working times, as limits in seconds count them: without pauses, withou
 people were asked, or nobody executed the run. So a run that was resumed, and a fork, take as long as their
 work took. Events alone do not say how long that was; where it is not known, their timestamps count.
 
-No event says that a round has ended. It has if its loop was left, if a round around it has ended, if the run
-is over, or if a later round has begun and none of its nodes is running: rounds may run in parallel.
+`round_finished` says how a round has ended. One that the end of its run cut off has none: it is `failed` if
+something in it failed, else `stopped`. Runs of earlier versions that were pruned have no such events at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
-from itertools import count
 from statistics import fmean
 
 from msgspec import Struct
@@ -27,17 +26,19 @@ from roundel.journal.store import Store
 from roundel.kernel.events import Event, RoundStatus
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.kernel.payloads import (
+    AsideUsage,
     LoopLeft,
     LoopRound,
+    ModelCallEnded,
     NodeCompleted,
     NodeFailed,
     NodeRunning,
     NodeStateChange,
+    RoundFinished,
     RunFinished,
     RunStateChanged,
-    TokenUsage,
 )
-from roundel.workflow.address import innermost_round, rounds_around
+from roundel.workflow.address import Path, rounds_around
 from roundel.workflow.limits import dollars, picodollars
 
 PAGE = 500
@@ -69,7 +70,8 @@ class Round(Struct, frozen=True, gc=False):
     ended: str | None = None
     """When it ended; None if it is running."""
     status: RoundStatus = "completed"
-    """`stopped` if the run ended before the round did, and nothing in the round failed."""
+    """`cancelled` if something beside it ended it; `stopped` if the run ended before the round did, and
+    nothing in the round failed."""
     failures: int = 0
     """How often nodes in it failed, without failures that an error edge took."""
     lane: int = 0
@@ -107,18 +109,16 @@ class _OpenRound:
         "ended",
         "failed",
         "failures",
-        "has_nodes",
-        "has_successor",
         "lane",
         "last_event",
-        "left",
         "number",
         "outputs",
         "priced",
-        "running",
         "score",
+        "seconds",
         "started",
         "statements",
+        "status",
         "texts",
         "tokens",
     )
@@ -129,16 +129,11 @@ class _OpenRound:
         self.began = self.last_event = began
         self.started = self.ended = now
         self.lane = lane
-        self.left = False
-        """Its loop was left."""
-        self.has_successor = False
-        """A later round of its loop has begun."""
-        self.has_nodes = False
-        """One of its nodes has started: rounds that run in parallel begin before their nodes."""
-        self.running: set[str] | None = None
-        """The addresses of its nodes that are running; None if there are none, like below."""
-        self.failed: set[str] | None = None
-        """The addresses of its nodes that have failed, and did not run again."""
+        self.status: RoundStatus = "running"
+        self.seconds = 0.0
+        """How long it took, once it has ended."""
+        self.failed: dict[str, Path] | None = None
+        """The nodes that have failed, and did not run again, by address; None if there are none."""
         self.failures = 0
         self.score: float | None = None
         self.tokens = 0
@@ -150,34 +145,30 @@ class _OpenRound:
         self.texts: dict[str, str] = {}
         """What nodes returned whose innermost round it is, by address."""
 
-    @property
-    def is_done(self) -> bool:
-        """Whether all of its nodes that have started are finished."""
-        return self.has_nodes and not self.running
-
-    def note_state(self, address: str, data: NodeStateChange) -> None:
-        """Follows the state of one of its nodes."""
-        self.has_nodes = True
-        if isinstance(data, NodeRunning):
-            self.running = self.running or set()
-            self.running.add(address)
-            self.failed = _without(self.failed, address)
-            return
-        self.running = _without(self.running, address)
-        if isinstance(data, NodeCompleted) and self.failed:
-            # A node that has completed caught what failed inside of it.
-            inside = tuple(f"{start}{mark}" for start in _addresses_inside(address) for mark in "[/#")
-            self.failed = {other for other in self.failed if not other.startswith(inside)} or None
-        elif isinstance(data, NodeFailed) and not data.handled:
-            self.failed = self.failed or set()
-            self.failed.add(address)
+    def note_state(self, event: Event, data: NodeStateChange) -> None:
+        """Notes which of its nodes have failed, for a round that the end of the run cuts off."""
+        address, failed = event.address or "", self.failed
+        if isinstance(data, NodeFailed) and not data.handled:
+            self.failed = {**(failed or {}), address: event.path}
             self.failures += 1
+        elif failed and isinstance(data, NodeRunning):
+            self.failed = {other: path for other, path in failed.items() if other != address} or None
+        elif failed and isinstance(data, NodeCompleted):
+            # A node that has completed caught what failed inside of it.
+            depth, around = len(event.path), event.path
+            self.failed = {
+                other: path
+                for other, path in failed.items()
+                if path[:depth] != around or not path[depth:] or path[depth].node != event.node_id
+            } or None
 
-
-def _without(addresses: set[str] | None, address: str) -> set[str] | None:
-    if addresses is not None:
-        addresses.discard(address)
-    return addresses or None
+    def end(self, event: Event, data: RoundFinished) -> None:
+        usage = data.usage
+        self.status, self.last_event, self.seconds = data.status, event.timestamp, data.work_seconds
+        self.score, self.failures = data.score, data.failures
+        self.tokens = usage.input_tokens + usage.output_tokens
+        if self.priced:  # nothing is known of the price of a script
+            self.cost = picodollars(usage.cost_usd or 0.0)
 
 
 class RoundTally:
@@ -188,8 +179,6 @@ class RoundTally:
         self._loops: dict[str, list[_OpenRound]] = {}
         self._reasons: dict[str, str] = {}
         self._rounds: dict[str, _OpenRound] = {}
-        self._unfinished: dict[str, list[_OpenRound]] = {}
-        """The rounds of each loop that may still be running, by what their addresses begin with."""
         self.seq = 0
         """The number of the last event."""
         self._over = ""
@@ -204,16 +193,20 @@ class RoundTally:
         return len(self._rounds)
 
     def add(self, event: Event, worked: float | None = None) -> None:
-        """Counts an event for its rounds. A round has no event for its end: it lasts until its last
-        event. `worked` is the working time of the run at the event, in seconds."""
+        """Counts an event for the rounds around it that are running. `worked` is the working time of the run
+        at the event, in seconds."""
         address, now = event.address or "", _seconds(event.timestamp) if worked is None else worked
         self.seq, data = event.seq, event.data
         match data:
             case LoopRound():
-                self._begin(event, data, now)
+                begun = _OpenRound(address, data.round, event.timestamp, now, data.lane)
+                self._rounds[address] = begun
+                self._loops.setdefault(data.loop, []).append(begun)
+            case RoundFinished():
+                if address in self._rounds:
+                    self._rounds[address].end(event, data)
             case LoopLeft():
                 self._reasons[data.loop] = data.reason
-                self._leave(address)
             case RunFinished():
                 self._over = data.status
             case RunStateChanged():  # a retry changes the state of a run again
@@ -222,41 +215,19 @@ class RoundTally:
         if around and isinstance(data, NodeCompleted) and data.output:
             around[-1].texts[address] = data.output
         for open_round in around:
+            if open_round.status != "running":
+                continue
             open_round.ended, open_round.last_event = now, event.timestamp
-            if isinstance(data, TokenUsage):
+            if isinstance(data, (ModelCallEnded, AsideUsage)):
                 _count_tokens(open_round, data)
             elif isinstance(data, NodeStateChange):
                 if isinstance(data, NodeCompleted):
                     self._note(open_round, event.node_id or "", data)
-                open_round.note_state(address, data)
-
-    def _begin(self, event: Event, data: LoopRound, now: float) -> None:
-        address = event.address or ""
-        stem = innermost_round(address)[0]
-        unfinished = [one for one in self._unfinished.get(stem, ()) if not one.is_done]
-        for one in self._unfinished.get(stem, ()):
-            one.has_successor = True
-        taken = {one.lane for one in unfinished}
-        lane = next(lane for lane in count() if lane not in taken)
-        begun = _OpenRound(address, data.round, event.timestamp, now, lane)
-        self._unfinished[stem] = [*unfinished, begun]
-        self._rounds[address] = begun
-        self._loops.setdefault(data.loop, []).append(begun)
-
-    def _leave(self, address: str) -> None:
-        """Ends the rounds of a loop. A free loop is left at the address of its last round, a node that
-        repeats by itself at its own."""
-        stems = [innermost_round(address)[0]] if address.endswith("]") else _addresses_inside(address)
-        for stem in stems:
-            for one in self._unfinished.pop(stem if stem.endswith("[") else f"{stem}[", ()):
-                one.left = True
+                open_round.note_state(event, data)
 
     def _status(self, one: _OpenRound) -> RoundStatus:
-        around = list(self._rounds_around(one.address))
-        if any(each.left or (each.has_successor and each.is_done) for each in around):
-            return "failed" if one.failed else "completed"
-        if not self._over:
-            return "running"
+        if one.status != "running" or not self._over:
+            return one.status
         if one.failed:
             return "failed"
         return "completed" if self._over == "completed" else "stopped"
@@ -267,9 +238,8 @@ class RoundTally:
 
     def _note(self, open_round: _OpenRound, node_id: str, data: NodeCompleted) -> None:
         """Adds the score and the output of a node."""
-        score = data.score
-        if isinstance(score, (int, float)) and not isinstance(score, bool):
-            open_round.score = float(score)
+        if data.score is not None:
+            open_round.score = float(data.score)
         if data.output:
             statements = (node_id, data.output)
             open_round.outputs.append(statements)
@@ -299,7 +269,9 @@ class RoundTally:
                 dollars(open_round.cost) if open_round.priced else None,
                 self._novelty(statements, earlier),
                 # Idle time is excluded to the millisecond.
-                max(0.0, open_round.ended - open_round.started),
+                open_round.seconds
+                if open_round.status != "running"
+                else max(0.0, open_round.ended - open_round.started),
                 open_round.texts,
                 open_round.began,
                 open_round.last_event if status != "running" else None,
@@ -333,19 +305,14 @@ async def count_events(store: Store, run_id: str, tally: RoundTally) -> None:
                 await asyncio.sleep(0)
 
 
-def _count_tokens(open_round: _OpenRound, data: TokenUsage) -> None:
+def _count_tokens(open_round: _OpenRound, data: ModelCallEnded | AsideUsage) -> None:
     """Adds the usage of a call. A cost of 0 is a known price; None is an unknown one."""
-    open_round.tokens += data.input_tokens + data.output_tokens
-    if data.cost is not None:
-        open_round.cost += picodollars(data.cost)
+    open_round.tokens += data.input_tokens or 0
+    if isinstance(data, ModelCallEnded):
+        open_round.tokens += data.output_tokens or 0
+    if data.cost_usd is not None:
+        open_round.cost += picodollars(data.cost_usd)
         open_round.priced = True
-
-
-def _addresses_inside(address: str) -> tuple[str, ...]:
-    """What the addresses of rounds and nodes inside of a node begin with: a round of a node in a round is
-    written with a dot, as in `Writer[2].Each[1]`."""
-    around, slash, label = address.rpartition("/")
-    return (address, f"{around}.{label}") if slash else (address,)
 
 
 def _seconds(timestamp: str) -> float:

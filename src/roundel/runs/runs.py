@@ -56,7 +56,7 @@ from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
 from roundel.nodes.loading import Source, load_plan
 from roundel.plan.breakpoints import parse_breakpoints
 from roundel.plan.graph import SEMANTICS, Plan, compile_workflow
-from roundel.plan.model_choice import with_model
+from roundel.plan.model_choice import needs_model
 from roundel.plan.overrides import LimitValues, check_limit_name, with_limits
 from roundel.runs import forking, retention
 from roundel.runs.calls import CallDetails, read_call
@@ -70,7 +70,7 @@ from roundel.runs.store_feed import ReplayPool, StoreFeed
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
-from roundel.workflow.graph import RAISABLE_LIMITS, with_group
+from roundel.workflow.graph import RAISABLE_LIMITS, with_default_model, with_group
 from roundel.workflow.message import Message
 from roundel.workflow.model_profile import choose_model
 from roundel.workflow.python_warnings import warn_caller
@@ -193,8 +193,8 @@ class Runs:
         BreakpointError."""
         # The limits are part of the plan. They are passed on as well, to be stored apart: a fork of the
         # run with another workflow applies them again.
-        given = _load_plan(workflow, variables, limits, group, allow_paths)
-        plan = with_model(given, choose_model(model))
+        loaded = _load_plan(workflow, variables, allow_paths)
+        plan = _changed(loaded, limits, group, choose_model(model))
         replies = read_script(script)
         about_script = replies.check(plan.node_ids) if replies is not None else []
         # Those of a plan that was prepared before have been given by `prepare`.
@@ -228,7 +228,8 @@ class Runs:
         options = (limits, variables, group, [str(one) for one in added], paused, *filter(None, [model]))
         # The workflow as it was given: a server that was restarted with another `$ROUNDEL_MODEL` has to
         # recognise the repeated request.
-        key = StartKey(idempotency_key, started_by, (pin(given).workflow, messages, text, options))
+        given = pin(_changed(loaded, limits, group)).workflow
+        key = StartKey(idempotency_key, started_by, (given, messages, text, options))
         run_id = await start_once(
             self.store,
             key,
@@ -849,23 +850,22 @@ def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
 def _load_plan(
     workflow: Source,
     variables: Mapping[str, Any] | None,
-    limits: LimitValues | None,
-    group: str | None,
     allow_paths: AllowPaths,
 ) -> Plan:
-    """The plan of a workflow, with the limits and the memory group of this run."""
     if isinstance(workflow, Plan):
         if allow_paths or variables:
             what = "allow_paths=" if allow_paths else "variables="
             raise ValueError(f"{what} is for what loads the workflow: give it to prepare()")
-        return _changed(workflow, limits, group)
-    loaded = load_plan(workflow, variables, allow_paths=allow_paths)
-    return _changed(loaded, limits, group)
+        return workflow
+    return load_plan(workflow, variables, allow_paths=allow_paths)
 
 
-def _changed(plan: Plan, limits: LimitValues | None, group: str | None) -> Plan:
-    """The plan with other limits and another memory group; the same plan if neither is given."""
+def _changed(plan: Plan, limits: LimitValues | None, group: str | None, model: str = "") -> Plan:
+    """The plan with other limits, another memory group and a model for the agents that name none; the same
+    plan if nothing of this is given."""
     changed = with_group(with_limits(plan.workflow, limits or {}), group)
+    if needs_model(plan, model):
+        changed = with_default_model(changed, model)
     if changed is plan.workflow and plan.semantics == SEMANTICS:
         return plan
     made = compile_workflow(changed)

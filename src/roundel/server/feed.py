@@ -4,8 +4,8 @@ A `RunFeed` follows one run in the store, whichever process executes it, and kee
 in a window; `StoreEvents` do the same for all runs together. Each client has a position in it, and nothing
 else: no queue. A client whose next event has left the window gets the notice `behind`, and reads from the
 store until it has caught up. So one that does not read costs a write or two, a replay of the run and the
-entries that this has read ahead, however long the run is. The run never waits for any of this: the feed reads
-what is committed.
+entries that this has read ahead, however long the run is. The run never waits for any of this: the feed gets
+what is committed, from the run itself if this process executes it, and from the store otherwise.
 
     window      the newest WINDOW_BYTES of encoded events, at least one
     client      a number: the last event that it has got; nothing is missing, nothing comes twice
@@ -30,7 +30,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
 from functools import partial
 
-from roundel.journal.store import NoRun
+from roundel.journal.store import ALL_RUNS, NoRun
 from roundel.kernel.events import Event
 from roundel.runs.runs import Runs
 from roundel.runs.store_feed import ReplayPool
@@ -46,8 +46,6 @@ MAX_STREAMS = 1000
 MAX_STREAMS_PER_CALLER = 100
 MAX_GROUPS = 10_000
 """How many runs a feed remembers the groups of."""
-ALL_RUNS = ""
-"""In place of the id of a run."""
 NOBODY = "\0"
 """A group that no caller is a member of."""
 Groups = Collection[str] | None

@@ -8,7 +8,7 @@ number of labels.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,6 @@ import msgspec
 
 from roundel.kernel.events import Event
 from roundel.kernel.payloads import RunStarted
-from roundel.workflow.graph import Node
 
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
@@ -27,6 +26,7 @@ OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 TOKEN_TYPE = "gen_ai.token.type"
 WORKFLOW = "gen_ai.workflow.name"
 AGENT = "gen_ai.agent.name"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
 TOOL = "gen_ai.tool.name"
 TOOL_CALL_ID = "gen_ai.tool.call.id"
 ERROR_TYPE = "error.type"
@@ -45,6 +45,8 @@ STATUS = "roundel.status"
 REASON = "roundel.reason"
 COST = "roundel.cost_usd"
 CACHED = "roundel.cached"
+CALL = "roundel.call"
+PURPOSE = "roundel.purpose"
 PARTIAL = "roundel.partial"
 """Marks a span whose beginning this process has not seen, because the run was resumed here."""
 
@@ -86,11 +88,11 @@ def model_attributes(model: str) -> dict[str, Any]:
     return {PROVIDER: _PROVIDERS.get(provider, provider), REQUEST_MODEL: name}
 
 
-def format_message(role: str, text: str) -> str:
-    """One message, in the form that the conventions use for spans."""
+def format_message(role: str, text: str, stop: str = "") -> str:
+    """One message, in the form that the conventions use for spans. `stop` says why a model stopped."""
     message: dict[str, Any] = {"role": role, "parts": [{"type": "text", "content": text}]}
     if role == "assistant":
-        message["finish_reason"] = "stop"
+        message["finish_reason"] = stop or "stop"
     return to_json([message])
 
 
@@ -161,26 +163,21 @@ class LabelLimiter:
 
 
 class RunRegistry:
-    """The workflow and the agents of runs that were seen recently.
+    """The workflows of runs that were seen recently.
 
     The oldest of MAX_RUNS is dropped, so that a server that runs for months does not grow.
     """
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
+        self._runs: OrderedDict[str, str] = OrderedDict()
 
-    def register(self, run_id: str, workflow: str, agents: Iterable[str] = ()) -> None:
-        self._runs[run_id] = workflow, frozenset(agents)
+    def register(self, run_id: str, workflow: str) -> None:
+        self._runs[run_id] = workflow
         if len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
 
-    def lookup(self, event: Event) -> tuple[str, frozenset[str]]:
-        """The workflow and the agents of the run of an event; empty if the run began elsewhere and is
-        not registered."""
+    def lookup(self, event: Event) -> str:
+        """The workflow of the run of an event; empty if the run began elsewhere and is not registered."""
         if isinstance(event.data, RunStarted) and event.run_id not in self._runs:
             self.register(event.run_id, event.data.workflow)
-        return self._runs.get(event.run_id, ("", frozenset()))
-
-
-def agent_ids(nodes: Iterable[Node]) -> list[str]:
-    return [node.id for node in nodes if node.kind.speaks]
+        return self._runs.get(event.run_id, "")

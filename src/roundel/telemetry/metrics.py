@@ -1,8 +1,9 @@
 """Turns events into figures, for any sink: counts, and how long things took.
 
-Figures have no addresses and no run ids, since each would make a series of its own. Durations come from
-the timestamps of events. A run may be resumed here in the middle: without its beginning a duration is
-unknown (None), and is left out rather than reported too short.
+Figures have no addresses and no run ids, since each would make a series of its own. Durations of nodes and
+runs come from the timestamps of events, those of calls from what the host has measured. A run may be resumed
+here in the middle: without its beginning a duration is unknown (None), and is left out rather than reported
+too short.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from roundel.kernel.events import Event
 from roundel.kernel.payloads import (
     TRANSIENT,
+    AsideUsage,
     BreakerTripped,
     CallWaiting,
     LimitReached,
     LoopRound,
     MemoryFailed,
+    ModelCallEnded,
     NodeCompleted,
     NodeFailed,
     NodeRunning,
@@ -22,15 +25,11 @@ from roundel.kernel.payloads import (
     NodeStateChange,
     RunFinished,
     RunStateChanged,
-    TokenUsage,
-    ToolCallChange,
     ToolCallEnded,
-    ToolCallStarted,
 )
 from roundel.telemetry.conventions import (
     NANOSECONDS_PER_SECOND,
     RunRegistry,
-    enclosing_addresses,
     to_nanoseconds,
 )
 
@@ -38,33 +37,25 @@ from roundel.telemetry.conventions import (
 class _NodeTiming:
     """A node in flight."""
 
-    __slots__ = ("agent", "model_since", "since")
+    __slots__ = ("agent", "since")
 
     def __init__(self, since: int, agent: bool) -> None:
         self.since = since
-        self.model_since = since
-        """When its present model call began, if it is an agent. Events report only the end of a call."""
         self.agent = agent
 
 
 class _RunTiming:
-    """A run in flight in this process, with its open nodes and tool calls."""
+    """A run in flight in this process, with its open nodes."""
 
-    __slots__ = ("agents", "last", "last_limit", "nodes", "seq", "since", "tools", "workflow")
+    __slots__ = ("last", "last_limit", "nodes", "seq", "since", "workflow")
 
-    def __init__(self, workflow: str, agents: frozenset[str], since: int) -> None:
+    def __init__(self, workflow: str, since: int) -> None:
         self.workflow = workflow
-        self.agents = agents
         self.since = self.last = since
         self.seq = 0
         self.last_limit = ""
-        """The last limit or trigger of the breaker: the reason for a lock that may follow."""
+        """The limit or trigger of the breaker that has locked the run last."""
         self.nodes: dict[str, _NodeTiming] = {}
-        self.tools: dict[str, int] = {}
-
-    def find_agent(self, call: str) -> _NodeTiming | None:
-        """The agent that made a tool call."""
-        return next((self.nodes[place] for place in enclosing_addresses(call) if place in self.nodes), None)
 
 
 class MetricsSink:
@@ -81,8 +72,8 @@ class MetricsSink:
         self,
         workflow: str,
         model: str,
-        input_tokens: int,
-        output_tokens: int,
+        input_tokens: int | None,
+        output_tokens: int | None,
         cost: float | None,
         seconds: float | None,
     ) -> None: ...
@@ -120,13 +111,15 @@ class MetricsAggregator:
         match event.data:
             case NodeRunning() | NodeCompleted() | NodeFailed() | NodeSkipped() as data:
                 self._node(run, event, data, now)
-            case TokenUsage() as data:
-                self._tokens(run, event, data, now)
-            case ToolCallStarted() | ToolCallEnded() as data:
-                self._tool(run, event, data, now)
+            case ModelCallEnded() as data:
+                self._model(run, data)
+            case AsideUsage() as data:
+                self._sink.on_model_call(run.workflow, data.model, data.input_tokens, 0, data.cost_usd, None)
+            case ToolCallEnded() as data:
+                self._sink.on_tool_call(data.name, event.node_id or "", data.status, data.seconds)
             case LoopRound(loop=loop):
                 self._sink.on_round_started(loop)
-            case LimitReached(what=what):
+            case LimitReached(what=what, locks=True):
                 run.last_limit = what
             case BreakerTripped(trigger=trigger):
                 run.last_limit = trigger
@@ -149,7 +142,7 @@ class MetricsAggregator:
         # A gap: the run continued in another process in between, and what was open here has an unknown
         # end.
         self.close_run(event.run_id)
-        run = self._runs[event.run_id] = _RunTiming(*self.runs.lookup(event), now)
+        run = self._runs[event.run_id] = _RunTiming(self.runs.lookup(event), now)
         self._sink.on_run_started()
         return run
 
@@ -162,38 +155,19 @@ class MetricsAggregator:
 
     def _node(self, run: _RunTiming, event: Event, data: NodeStateChange, now: int) -> None:
         status, address = data.status, event.address or ""
-        if status == "running":
-            run.nodes[address] = _NodeTiming(now, event.node_id in run.agents)
+        if isinstance(data, NodeRunning):
+            run.nodes[address] = _NodeTiming(now, data.speaks)
             return
         node = run.nodes.pop(address, None)
         # A node that was skipped before it ran is not an execution; one that was cancelled in flight is.
         if node is not None or status != "skipped":
             seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
             self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
-        if isinstance(data, NodeFailed) and event.node_id in run.agents and data.type == "Timeout":
+
+    def _model(self, run: _RunTiming, data: ModelCallEnded) -> None:
+        if data.type == "Timeout":
             self._sink.on_model_timeout(run.workflow)
-
-    def _tokens(self, run: _RunTiming, event: Event, data: TokenUsage, now: int) -> None:
-        node = run.nodes.get(event.address or "")
-        seconds = None
-        # `aside` is the computation of vectors for a memory, before the model call.
-        if node is not None and not data.aside:
-            seconds = (now - node.model_since) / NANOSECONDS_PER_SECOND
-            node.agent, node.model_since = True, now
-        # A reply from the cache was no call, but it still marks the end of the agent's waiting.
-        if not data.cached:
+        # A reply from the cache was no call.
+        if data.status == "completed" and not data.cached:
             tokens = data.input_tokens, data.output_tokens
-            self._sink.on_model_call(run.workflow, data.model, *tokens, data.cost, seconds)
-
-    def _tool(self, run: _RunTiming, event: Event, data: ToolCallChange, now: int) -> None:
-        status, address = data.status, event.address or ""
-        agent = run.find_agent(address)
-        if agent is not None:
-            # The model is called again after the last tool, so the last event is the start of that call.
-            agent.agent, agent.model_since = True, now
-        if status == "running":
-            run.tools[address] = now
-        elif status != "waiting":
-            since = run.tools.pop(address, None)
-            seconds = (now - since) / NANOSECONDS_PER_SECOND if since is not None else None
-            self._sink.on_tool_call(data.name, event.node_id or "", status, seconds)
+            self._sink.on_model_call(run.workflow, data.model, *tokens, data.cost_usd, data.seconds)

@@ -31,7 +31,6 @@ from roundel.telemetry.conventions import (
     WORKFLOW,
     WORKFLOW_BUCKETS,
     LabelLimiter,
-    agent_ids,
     model_attributes,
 )
 from roundel.telemetry.export import Flusher
@@ -77,15 +76,16 @@ class OtelMetrics(MetricsSink):
         self,
         workflow: str,
         model: str,
-        input_tokens: int,
-        output_tokens: int,
+        input_tokens: int | None,
+        output_tokens: int | None,
         cost: float | None,
         seconds: float | None,
     ) -> None:
         named = {**self._model(model), **self._workflow(workflow)}
         attributes = {OPERATION: "chat", **named}
-        self._tokens.record(input_tokens, {**attributes, TOKEN_TYPE: "input"})
-        self._tokens.record(output_tokens, {**attributes, TOKEN_TYPE: "output"})
+        for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
+            if tokens is not None:
+                self._tokens.record(tokens, {**attributes, TOKEN_TYPE: kind})
         if seconds is not None:
             self._calls.record(seconds, attributes)
         if cost is not None:
@@ -155,10 +155,9 @@ class Telemetry(Middleware):
         self._flusher = flusher
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
-        # Events name neither the workflow of a resumed run nor which nodes are agents.
-        agents = agent_ids(nodes)
-        self._spans.runs.register(run_id, workflow, agents)
-        self._metrics.runs.register(run_id, workflow, agents)
+        # Events do not name the workflow of a resumed run.
+        self._spans.runs.register(run_id, workflow)
+        self._metrics.runs.register(run_id, workflow)
 
     def observe(self, event: Event) -> None:
         """Called for each event. Providers of `from_environment` send in threads of their own."""

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from roundel.kernel.events import Event
 from roundel.nodes.middleware import Middleware
-from roundel.telemetry.conventions import LabelLimiter, agent_ids
+from roundel.telemetry.conventions import LabelLimiter
 from roundel.telemetry.metrics import MetricsAggregator, MetricsSink
 from roundel.workflow.graph import Node
 
@@ -47,7 +47,7 @@ class Metrics(Middleware):
         self._requests: tuple[Counter, Histogram] | None = None
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
-        self._metrics.runs.register(run_id, workflow, agent_ids(nodes))
+        self._metrics.runs.register(run_id, workflow)
 
     def observe(self, event: Event) -> None:
         self._metrics.observe(event)
@@ -151,15 +151,16 @@ class _PrometheusMetrics(MetricsSink):
         self,
         workflow: str,
         model: str,
-        input_tokens: int,
-        output_tokens: int,
+        input_tokens: int | None,
+        output_tokens: int | None,
         cost: float | None,
         seconds: float | None,
     ) -> None:
         workflow, model = self._workflow(workflow), self._names["model"](model or SCRIPT)
         self._models.labels(model, workflow).inc()
-        self._tokens.labels(model, "input", workflow).inc(input_tokens)
-        self._tokens.labels(model, "output", workflow).inc(output_tokens)
+        for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
+            if tokens is not None:
+                self._tokens.labels(model, kind, workflow).inc(tokens)
         if cost is not None:
             self._cost.labels(model, workflow).inc(cost)
         if seconds is not None:

@@ -1,8 +1,8 @@
 """Turns events into spans: one trace for each run, even if several processes execute it.
 
-There is a span for each segment of a run, each execution of a node, each round of a loop, and each tool
-call. An event about anything smaller becomes an event of the span in which it happened. Addresses tell
-what is inside what, so no state beside the open spans is needed.
+There is a span for each segment of a run, each execution of a node, each round of a loop, and each call of a
+model or a tool. An event about anything smaller becomes an event of the span in which it happened. Addresses
+tell what is inside what, so no state beside the open spans is needed.
 
 A segment is the part of a run from its start or resume until it is idle. The trace id is derived from
 the run id, and so is the span id of the first segment, to which later segments link. Each segment is a
@@ -14,9 +14,6 @@ Events may arrive without the events before them, since a run is resumed from wh
 node that is first seen when it ends has a span as long as what was seen of it, with the attribute
 `roundel.partial`.
 
-Two things have no event of their own. Nothing says which nodes are agents: unless the run was registered
-here, a node is recognised as an agent when it uses tokens or tools. Nothing says that a round is over:
-its span ends with the last thing that happened in it.
 """
 
 from __future__ import annotations
@@ -27,23 +24,27 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from msgspec.structs import asdict
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, TraceFlags, Tracer, set_span_in_context
 
 from roundel.kernel.events import Event
 from roundel.kernel.payloads import (
     TRANSIENT,
+    AsideUsage,
     EventData,
-    LoopLeft,
     LoopRound,
+    ModelCallChange,
+    ModelCallEnded,
+    ModelCallStarted,
     NodeCompleted,
     NodeFailed,
     NodeRunning,
     NodeSkipped,
     NodeStateChange,
+    RoundFinished,
     RunFinished,
     RunStarted,
     RunStateChanged,
-    TokenUsage,
     ToolCallChange,
     ToolCallEnded,
 )
@@ -51,8 +52,10 @@ from roundel.telemetry.conventions import (
     ADDRESS,
     AGENT,
     CACHED,
+    CALL,
     COST,
     ERROR_TYPE,
+    FINISH_REASONS,
     INPUT_MESSAGES,
     INPUT_TOKENS,
     LOOP,
@@ -61,9 +64,12 @@ from roundel.telemetry.conventions import (
     OUTPUT_MESSAGES,
     OUTPUT_TOKENS,
     PARTIAL,
+    PURPOSE,
     REASON,
+    REQUEST_MODEL,
     ROUND,
     RUN_ID,
+    SCRIPT,
     STATUS,
     TOOL,
     TOOL_ARGUMENTS,
@@ -129,24 +135,26 @@ class OpenSpan:
         "output_tokens",
         "parent",
         "span",
-        "used",
+        "stop",
     )
 
     def __init__(
         self, kind: str, name: str, address: str, span: Span, start: int, parent: OpenSpan | None
     ) -> None:
         self.kind = kind
-        """`run`, `node`, `round` or `tool`."""
+        """`run`, `node`, `round`, `model` or `tool`."""
         self.name = name
         self.address = address
         self.span = span
         self.parent = parent
         self.children: dict[str, OpenSpan] = {}
         self.last = start
-        """The time of the last event in it or inside it: the end of a round."""
-        self.used = self.agent = False
+        """The time of the last event in it or inside it: the end of a run that nobody executes any more."""
+        self.agent = False
         self.input_tokens = self.output_tokens = 0
         self.cost = 0  # in picodollars
+        self.stop = ""
+        """Why the model stopped in its last call."""
 
     def touch(self, now: int) -> None:
         """Notes that something happened here, and in everything around it; stops where that is known."""
@@ -163,16 +171,13 @@ class OpenSpan:
 class RunSegment:
     """The open spans of one segment of a run; `SpanRecorder` creates it."""
 
-    def __init__(
-        self, tracer: Tracer, root: Span, start: int, seq: int, content: bool, agents: frozenset[str]
-    ) -> None:
+    def __init__(self, tracer: Tracer, root: Span, start: int, seq: int, content: bool) -> None:
         self._tracer = tracer
         self._open: dict[str, OpenSpan] = {}
         self.root = OpenSpan("run", "", "", root, start, None)
         self.since = start
         self.seq = seq
         """The number of the last event; a gap means that another process executed the run in between."""
-        self.agents = agents
         self.content = content
         """Whether to record texts of messages, arguments and results."""
 
@@ -191,19 +196,26 @@ class RunSegment:
         # one.
         for place in enclosing_addresses(address):
             found = self._open.get(place)
-            if found is not None and found.kind != "tool":  # `mean#2` is not inside of `mean`
+            if found is not None and found.kind not in ("tool", "model"):  # `mean#2` is not inside of `mean`
                 return found
         return self.root
 
     def begin(
-        self, kind: str, name: str, address: str, title: str, start: int, attributes: dict[str, Any]
+        self,
+        kind: str,
+        name: str,
+        address: str,
+        title: str,
+        start: int,
+        attributes: dict[str, Any],
+        parent: OpenSpan | None = None,
     ) -> OpenSpan:
-        parent = self.enclosing(address)
+        """Begins a span, inside of the nearest one around its address if no parent is given."""
+        parent = parent or self.enclosing(address)
         context = set_span_in_context(parent.span)
         span = self._tracer.start_span(title, context, attributes=attributes, start_time=start)
         begun = OpenSpan(kind, name, address, span, start, parent)
         self._open[address] = parent.children[address] = begun
-        parent.used = True
         parent.touch(start)
         return begun
 
@@ -218,14 +230,6 @@ class RunSegment:
             ended.parent.touch(now)
             ended.parent.children.pop(ended.address, None)
             self._open.pop(ended.address, None)
-
-    def end_rounds(self, enclosing: OpenSpan, loop: str, idle: bool) -> None:
-        """Ends the rounds of a loop, each at its last event; with `idle` only those without open
-        spans."""
-        rounds = [one for one in enclosing.children.values() if one.kind == "round" and one.name == loop]
-        for one in rounds:
-            if not idle or (one.used and not one.children):
-                self.end(one, one.last)
 
 
 _EVIDENCE = ("stale_rounds", "threshold", "guard", "tokens", "estimate", "factor", "seconds", "limit")
@@ -266,7 +270,9 @@ def on_node_state_change(segment: RunSegment, event: Event, data: NodeStateChang
         # A second start without an end at the same address: the first execution was lost.
         if open_span is not None:
             segment.end(open_span, now, "lost")
-        _begin_node(segment, event, now)
+        begun = _begin_node(segment, event, now)
+        if data.speaks:
+            mark_agent(begun)
     elif isinstance(data, NodeSkipped) and open_span is None:
         _add_skipped_event(segment, event, data, now)
     else:
@@ -286,10 +292,7 @@ def _begin_node(segment: RunSegment, event: Event, start: int) -> OpenSpan:
     number = innermost_round(address)[1]
     if number:
         attributes[ROUND] = number
-    begun = segment.begin("node", node, address, f"node {node}", start, attributes)
-    if node in segment.agents:
-        mark_agent(begun)
-    return begun
+    return segment.begin("node", node, address, f"node {node}", start, attributes)
 
 
 def mark_agent(node: OpenSpan) -> None:
@@ -308,7 +311,8 @@ def _end_node(
     if not isinstance(data, NodeCompleted) and data.reason:
         node.span.set_attribute(REASON, data.reason)
     if segment.content and isinstance(data, NodeCompleted) and data.output is not None:
-        node.span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data.output))
+        message = format_message("assistant", data.output, node.stop)
+        node.span.set_attribute(OUTPUT_MESSAGES, message)
     segment.end(node, now, data.status)
 
 
@@ -317,50 +321,122 @@ def _add_skipped_event(segment: RunSegment, event: Event, data: NodeSkipped, now
     segment.nearest(event.address).span.add_event("roundel.skipped", attributes, now)
 
 
-CALLED_STATUSES = ("completed", "failed")
+def on_model_call(segment: RunSegment, event: Event, data: ModelCallChange, now: int) -> None:
+    """Begins or ends the span of a model call, which is inside of that of its agent."""
+    node = segment.get(event.address or "") or begin_unseen_node(segment, event)
+    mark_agent(node)
+    if isinstance(data, ModelCallStarted):
+        _begin_model(segment, event, data, node, now)
+        return
+    open_span = segment.get(_place_of_model(event))
+    if open_span is None:
+        open_span = _begin_model(segment, event, data, node, segment.since)
+        open_span.span.set_attribute(PARTIAL, True)
+    if data.status == "completed":
+        _add_tokens(node, data.model, data.input_tokens, data.output_tokens, data.cost_usd, data.cached)
+    node.stop = data.stop
+    _end_model(segment, open_span, data, now)
 
 
-def on_token_usage(segment: RunSegment, event: Event, data: TokenUsage, now: int) -> None:
-    """Adds the tokens of a model call to the span of its node.
-
-    A model call has no span of its own: events report only its end, so its start would be a guess.
-    An attribute
-    of a span can only be set, so each call sets the sums so far.
-    """
+def on_aside_usage(segment: RunSegment, event: Event, data: AsideUsage, now: int) -> None:
+    """Adds the tokens of embeddings to the span of their agent."""
     node = segment.get(event.address or "") or begin_unseen_node(segment, event)
     mark_agent(node)
     node.touch(now)
-    if not data.aside:
-        node.span.set_attributes(model_attributes(data.model))
-    if data.cached:  # the reply comes from the cache: no tokens were used
+    _add_tokens(node, None, data.input_tokens, 0, data.cost_usd)
+
+
+def _add_tokens(
+    node: OpenSpan,
+    model: str | None,
+    input_tokens: int | None,
+    output_tokens: int | None,
+    cost: float | None,
+    cached: bool = False,
+) -> None:
+    """Adds the tokens of a call to the span of its node. An attribute of a span can only be set, so each call
+    sets the sums so far."""
+    if model is not None:
+        node.span.set_attributes(model_attributes(model))
+    if cached:  # the reply comes from the cache: no tokens were used
         node.span.set_attribute(CACHED, True)
         return
-    node.input_tokens += data.input_tokens
-    node.output_tokens += data.output_tokens
-    node.span.set_attributes({INPUT_TOKENS: node.input_tokens, OUTPUT_TOKENS: node.output_tokens})
-    if data.cost is not None:
-        node.cost += picodollars(data.cost)
+    if input_tokens is not None or output_tokens is not None:
+        node.input_tokens += input_tokens or 0
+        node.output_tokens += output_tokens or 0
+        node.span.set_attributes({INPUT_TOKENS: node.input_tokens, OUTPUT_TOKENS: node.output_tokens})
+    if cost is not None:
+        node.cost += picodollars(cost)
         node.span.set_attribute(COST, dollars(node.cost))
+
+
+def _place_of_model(event: Event) -> str:
+    """The key of the model call of an agent: it has at most one, at its own address, which no other place
+    can have."""
+    return f"{event.address or ''} model"
+
+
+def _begin_model(
+    segment: RunSegment, event: Event, data: ModelCallChange, node: OpenSpan, now: int
+) -> OpenSpan:
+    agent = event.node_id or ""
+    attributes: dict[str, Any] = {
+        OPERATION: "chat",
+        AGENT: agent,
+        RUN_ID: event.run_id,
+        NODE: agent,
+        ADDRESS: event.address or "",
+        CALL: data.call,
+        PURPOSE: data.purpose,
+    }
+    return segment.begin("model", agent, _place_of_model(event), "chat", now, attributes, node)
+
+
+def _end_model(segment: RunSegment, call: OpenSpan, data: ModelCallEnded, now: int) -> None:
+    known = model_attributes(data.model) if data.status == "completed" else {}
+    if known:
+        call.span.update_name(f"chat {known.get(REQUEST_MODEL, SCRIPT)}")
+    shown = {
+        **known,
+        INPUT_TOKENS: data.input_tokens,
+        OUTPUT_TOKENS: data.output_tokens,
+        COST: data.cost_usd,
+        FINISH_REASONS: [data.stop] if data.stop else None,
+        "roundel.seconds": data.seconds,
+        "roundel.first_token": data.first_token,
+        CACHED: data.cached or None,
+    }
+    call.span.set_attributes({name: value for name, value in shown.items() if value is not None})
+    for number, attempt in enumerate(data.attempts, 1):
+        told: dict[str, Any] = {"attempt": number, **asdict(attempt)}
+        attributes = {f"roundel.{name}": value for name, value in told.items() if value}
+        call.span.add_event("roundel.attempt", attributes, now)
+    if data.status == "failed":
+        call.fail(data.error, data.type or "failed")
+    segment.end(call, now, data.status)
 
 
 def on_tool_call(segment: RunSegment, event: Event, data: ToolCallChange, now: int) -> None:
     """Begins or ends the span of a tool call; a call that was only requested is an event of its
     agent."""
-    status, address = data.status, event.address or ""
-    enclosing, call = segment.enclosing(address), segment.get(address)
-    if enclosing.kind == "node":
-        mark_agent(enclosing)
-    if status == "running":
+    address = event.address or ""
+    call = segment.get(address)
+    agent = segment.get(data.caller) or segment.enclosing(address)
+    if agent.kind == "node":
+        mark_agent(agent)
+    if data.status == "running":
         if call is None:
-            _begin_tool(segment, event, data, now)
-    elif isinstance(data, ToolCallEnded) and (call is not None or status in CALLED_STATUSES):
-        _end_tool(segment, call or _begin_tool(segment, event, data, now), data, now)
+            _begin_tool(segment, event, data, agent, now)
+    elif isinstance(data, ToolCallEnded) and (call is not None or data.called):
+        _end_tool(segment, call or _begin_tool(segment, event, data, agent, now), data, now)
     else:  # a person is asked first, or it was not called at all
-        attributes = {TOOL: data.name, STATUS: status, ADDRESS: address}
-        enclosing.span.add_event("roundel.tool_call", attributes, now)
+        attributes = {TOOL: data.name, STATUS: data.status, ADDRESS: address}
+        agent.span.add_event("roundel.tool_call", attributes, now)
 
 
-def _begin_tool(segment: RunSegment, event: Event, data: ToolCallChange, now: int) -> OpenSpan:
+def _begin_tool(
+    segment: RunSegment, event: Event, data: ToolCallChange, caller: OpenSpan, now: int
+) -> OpenSpan:
     name, address, agent = data.name, event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {
         OPERATION: "execute_tool",
@@ -372,7 +448,7 @@ def _begin_tool(segment: RunSegment, event: Event, data: ToolCallChange, now: in
         ADDRESS: address,
         ROUND: data.round,
     }
-    return segment.begin("tool", name, address, f"execute_tool {name}", now, attributes)
+    return segment.begin("tool", name, address, f"execute_tool {name}", now, attributes, caller)
 
 
 def _end_tool(segment: RunSegment, call: OpenSpan, data: ToolCallEnded, now: int) -> None:
@@ -385,25 +461,18 @@ def _end_tool(segment: RunSegment, call: OpenSpan, data: ToolCallEnded, now: int
 
 
 def on_round_started(segment: RunSegment, event: Event, data: LoopRound, now: int) -> None:
-    """Begins the span of a round, and ends earlier rounds of the same loop, for which there is no
-    event."""
     address, loop = event.address or "", data.loop
     same = segment.get(address)
-    if same is not None:
-        segment.end(same, same.last)
-    # Rounds may overlap, as those of a list do, so a new round ends only those in which nothing is in
-    # flight.
-    segment.end_rounds(segment.enclosing(address), loop, idle=True)
+    if same is not None:  # another begin without an end: the first round was lost
+        segment.end(same, now, "lost")
     attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: data.round, ADDRESS: address}
     segment.begin("round", loop, address, f"round {loop}", now, attributes)
 
 
-def on_loop_exit(segment: RunSegment, event: Event, data: LoopLeft, now: int) -> None:
-    """A loop of edges is left at its last round, a looping node at the node itself."""
-    add_span_event(segment, event, data, now)
-    place = segment.nearest(event.address)
-    enclosing = place.parent if place.kind == "round" and place.parent is not None else place
-    segment.end_rounds(enclosing, data.loop, idle=False)
+def on_round_finished(segment: RunSegment, event: Event, _: RoundFinished, now: int) -> None:
+    ended = segment.get(event.address or "")
+    if ended is not None:  # else it began before this segment
+        segment.end(ended, now)
 
 
 TOTALS = ("model_calls", "tool_calls", "input_tokens", "output_tokens")
@@ -453,7 +522,7 @@ class SpanRecorder:
         # If a span of the program is current, such as that of a request, it becomes the parent, and the
         # ids of the run do not apply.
         first = event.event == "run_started"
-        workflow, agents = self.runs.lookup(event)
+        workflow = self.runs.lookup(event)
         attributes = {OPERATION: "invoke_workflow", RUN_ID: event.run_id}
         if workflow:
             attributes[WORKFLOW] = workflow
@@ -464,7 +533,7 @@ class SpanRecorder:
             # A link and not a parent: the first segment may never have been sent.
             root.set_attribute(PARTIAL, True)
             link_to_first_segment(event.run_id, root)
-        return RunSegment(self._tracer, root, now, event.seq, self._content, agents)
+        return RunSegment(self._tracer, root, now, event.seq, self._content)
 
 
 def _on_run_started(segment: RunSegment, _event: Event, data: RunStarted, _: int) -> None:
@@ -499,9 +568,10 @@ _HANDLERS: dict[str, Callable[[RunSegment, Event, Any, int], None]] = {
     "run_state_change": _on_run_state_change,
     "run_finished": _on_run_finished,
     "node_state_change": on_node_state_change,
-    "token_usage": on_token_usage,
+    "model_call": on_model_call,
+    "aside_usage": on_aside_usage,
     "tool_call": on_tool_call,
     "debate_round": _ignore_event,
     "loop_round": on_round_started,
-    "loop_exit": on_loop_exit,
+    "round_finished": on_round_finished,
 }

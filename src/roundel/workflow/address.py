@@ -47,7 +47,9 @@ class CallPlace(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call of the agent at a place, in one of its rounds of tools. Round 0 is beside them."""
 
     round: int
+    """The round of tools, from 1."""
     label: str
+    """The last part of its address."""
 
 
 class Segment(NamedTuple):
@@ -171,6 +173,14 @@ def loop_path(address: str) -> str:
 def without_rounds(address: str) -> str:
     """An address as it is the same in every round."""
     return _ROUND.sub("", address)
+
+
+def agent_of_tool(address: str) -> str:
+    """The address of the agent whose tool call has an address: `Writer[3]/Analyst` for
+    `Writer[3].Analyst[2]/order`."""
+    around = address.rpartition("/")[0].rpartition("[")[0]
+    outer, dot, node = around.rpartition(".")
+    return f"{outer}/{node}" if dot and outer.endswith("]") and "/" not in node else around
 
 
 def part_of(address: str) -> str:

@@ -6,6 +6,18 @@ export interface AnswerReceived {
   text: string;
   /** the structured fields of the answer, if it has any */
   data?: Record<string, unknown>;
+  /** who answered; omitted if that is not known, and for a script */
+  by?: string;
+  /** `script` if the script of the run answered; omitted for a person */
+  via?: "person" | "script";
+  /** what a person decided about a tool: `approved`, `changed` if the call is made with other arguments, or `rejected`. Omitted for a human node */
+  decision?: "answered" | "approved" | "changed" | "rejected";
+  /** for `changed`: the differences of the arguments, at most 50, each with a `path` (a JSON pointer) and the values `before` and `after`; a value that is not there is omitted */
+  changes?: Change[];
+  /** for `rejected`: the reason */
+  reason?: string;
+  /** how many seconds the answer took */
+  waited?: number;
 }
 
 /** The deadline of a question passed without an answer. */
@@ -16,6 +28,38 @@ export interface AnswerTimeout {
   timeout: number;
   /** what happens instead of an answer: `default`, `port`, `failed`, or `rejected` for a tool call */
   action: "default" | "failed" | "port" | "rejected";
+  /** how many seconds nobody answered */
+  waited?: number;
+}
+
+/** A call beside those of the model: the computation of [vectors for a memory](memory.md#retrieval). */
+export interface AsideUsage {
+  /** `embedding` */
+  purpose: "embedding";
+  /** the model, as `provider:name` */
+  model: string;
+  /** the number of tokens */
+  input_tokens: number;
+  /** the cost in dollars. Omitted if no price is known */
+  cost_usd?: number;
+  /** what the run has used so far, with this call. Omitted as above */
+  total?: RunUsage;
+}
+
+/** One attempt at a call that failed. */
+export interface Attempt {
+  /** The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt. */
+  model?: string;
+  /** Its error, in one line. */
+  error?: string;
+  /** The HTTP status with which the provider refused; None if there is none. */
+  status?: number;
+  /** How many seconds the provider asked to wait; None if it did not. */
+  retry_after?: number;
+  /** The time inside the provider or the function. */
+  seconds?: number;
+  /** The wait before the next attempt. */
+  waited?: number;
 }
 
 /** A person unlocked the run. */
@@ -28,14 +72,20 @@ export interface BreakerUnlocked {
   state: string;
   /** the cause of the lock: a trigger of the breaker, or a limit */
   what: string;
-  /** the raised limits, by name, if there are any */
-  limits?: Record<string, number>;
-  /** the text that replaced the last message, if one did */
-  message?: string;
+  /** what was changed: raised limits as `/limits/tokens`, and the last message as `/message`, each with the values `before` and `after`; omitted if nothing was */
+  changes?: Change[];
   /** the message for the next agent, if there is one */
   note?: string;
   /** the node for which the loop was left, if it was */
   exit?: string;
+}
+
+/** A call of the agent at a place, in one of its rounds of tools. Round 0 is beside them. */
+export interface CallPlace {
+  /** The round of tools, from 1. */
+  round: number;
+  /** The last part of its address. */
+  label: string;
 }
 
 /** A call failed and waits for its next attempt. */
@@ -58,6 +108,16 @@ export interface CallWaiting {
   status?: number;
   /** the model, as `provider:name`. Omitted if it is no call of a model */
   model?: string;
+}
+
+/** A value that somebody changed. */
+export interface Change {
+  /** a JSON pointer */
+  path: string;
+  /** the value before; omitted if there was none */
+  before?: unknown;
+  /** the value now; omitted if there is none */
+  after?: unknown;
 }
 
 /** The messages of an agent became too many, and Roundel shortened the list. */
@@ -137,6 +197,8 @@ export interface LimitReached {
   missing?: string;
   /** for a loop at its cap: the last messages in the loop, each with `node`, `address` and `text` */
   messages?: LoopMessage[];
+  /** true if this locks the run; false if the run goes on, or is locked already */
+  locks?: boolean;
 }
 
 /** A person locked the run. */
@@ -152,7 +214,7 @@ export interface LockedByHand {
   by: string;
 }
 
-/** A loop ended. */
+/** A loop ended. It has the address of the last round of this entry, or that of the node if a `loop_agent` ended without a round. */
 export interface LoopLeft {
   /** the loop */
   loop: string;
@@ -162,6 +224,18 @@ export interface LoopLeft {
   reason: string;
   /** the node whose edge left the loop. Omitted if no edge left the loop (`no_trigger`), and for a `loop_agent` or a `debate` */
   by?: string;
+  /** the number of the last round */
+  round?: number;
+  /** which entry of the loop it was, from 1 */
+  entry?: number;
+  /** the round with the highest score, the first of equals; omitted if none has one */
+  best?: number;
+  /** for an exit by a `loop` node: the round whose output it has sent on */
+  kept?: number;
+  /** what everything inside the loop has used; omitted if no calls were made */
+  usage?: RunUsage;
+  /** how long it took */
+  seconds?: number;
 }
 
 /** A message that was said in a loop, as evidence. */
@@ -186,6 +260,22 @@ export interface LoopRound {
   loop: string;
   /** the number of the round, from 1 */
   round: number;
+  /** for a round beside others of its loop: the first place, from 0, that was free when it began */
+  lane?: number;
+  /** the most rounds that this entry of the loop can have: the proved bound, or else the cap, as far as people have raised it */
+  limit?: number;
+  /** the guard that the limit follows from. Omitted for a cap, and for a `loop_agent` or a `debate` */
+  limit_by?: string;
+  /** for a loop that only its cap limits: the guards that end it after a time, as `Timer: 20 seconds` */
+  clocks?: string[];
+  /** which entry of the loop it is, from 1 */
+  entry?: number;
+  /** the addresses of the nodes whose edges began the round */
+  triggered_by?: string[];
+  /** for a `loop_agent` over a list: the beginning of the element */
+  element?: string;
+  /** for a `loop_agent` over a list: how many elements it has */
+  elements?: number;
 }
 
 /** What a run did in one loop. */
@@ -196,6 +286,8 @@ export interface LoopTotals {
   exit_reason: string;
   /** how many times it was entered */
   entries: number;
+  /** the round with the highest score in the entry that ended last; omitted if it had no scores */
+  best?: number;
 }
 
 /** Roundel could not read or write a memory, or the access took too long. */
@@ -214,6 +306,62 @@ export interface MessageEdited {
   position?: number;
   /** for an edit that changed them: the structured fields of the message */
   data?: Record<string, unknown>;
+  /** the person; omitted if that is not known */
+  by?: string;
+  /** the beginning of the text before */
+  before?: string;
+  /** `fork`, or `edit` of a queued message */
+  cause?: "" | "edit" | "fork";
+}
+
+/** A model call is over. */
+export interface ModelCallEnded {
+  /** `completed`, `failed`, `cancelled` before it was answered, or `refused` if a limit that several runs share had no room for it */
+  status: "cancelled" | "completed" | "failed" | "refused";
+  /** the number of the call among the model calls of this execution, from 1 */
+  call: number;
+  /** as above */
+  purpose: "answer" | "final" | "reflection" | "repair" | "summary";
+  /** the model that answered, as `provider:name`. Omitted for scripted replies, and if none answered */
+  model?: string;
+  /** the number of input tokens. Omitted if it is not known, like the next two fields */
+  input_tokens?: number;
+  /** the number of output tokens */
+  output_tokens?: number;
+  /** the cost in dollars */
+  cost_usd?: number;
+  /** true if the answer came from the [cache](agents.md#response-cache) and cost nothing */
+  cached?: boolean;
+  /** true if a script answered */
+  scripted?: boolean;
+  /** the time inside the provider, of all attempts together: without waits between them, and commits. Omitted if it is not known */
+  seconds?: number;
+  /** for a streamed answer: the seconds of the last attempt until its first part */
+  first_token?: number;
+  /** why the model stopped: `stop`, `length`, `tool_calls` or `content_filter`. Omitted if the provider does not say */
+  stop?: "" | "content_filter" | "length" | "stop" | "tool_calls";
+  /** the attempts before the last one, each with what is known of `model`, `error`, `status`, `retry_after`, `seconds` and `waited` */
+  attempts?: Attempt[];
+  /** the digest of what the model got. Omitted if that is not stored */
+  context?: string;
+  /** for `failed`: the error */
+  error?: string;
+  /** for `failed`: the [type of the failure](failures.md#types) */
+  type?: string;
+  /** what the run has used so far, with this call. Omitted in what is left of runs that an earlier version pruned */
+  total?: RunUsage;
+}
+
+/** A node calls a model. */
+export interface ModelCallStarted {
+  /** `running` */
+  status: "running";
+  /** the number of the call among the model calls of this execution, from 1 */
+  call: number;
+  /** `answer`; `repair` of an answer that does not fit the schema; `reflection` on the first answer; `final` for the answer after the last round of tools; `summary` of messages that are too many */
+  purpose: "answer" | "final" | "reflection" | "repair" | "summary";
+  /** the number of earlier calls of this node in the run, by which a script chooses its reply */
+  ordinal: number;
 }
 
 /** A node is completed. */
@@ -225,6 +373,14 @@ export interface NodeCompleted {
   data?: Record<string, unknown>;
   /** what the node says about this execution, if it says anything */
   report?: Record<string, unknown>;
+  /** the number of messages that it returned */
+  messages?: number;
+  /** the score that it reports, or else the one in its data, if it is a number */
+  score?: number;
+  /** the port by which its messages leave; omitted if it named none */
+  port?: string;
+  /** what the calls of this execution used; omitted if it made none */
+  usage?: RunUsage;
 }
 
 /** A node failed. */
@@ -238,12 +394,14 @@ export interface NodeFailed {
   reason?: string;
   /** true if an [error edge](failures.md) handled the failure */
   handled?: boolean;
-  /** for a handled failure: the node that failed, which may be inside this one */
+  /** the node that failed, which may be inside this one */
   node?: string;
-  /** for a handled failure: the address of that node */
-  address?: string;
-  /** for a handled failure: the number of attempts */
+  /** the address of that node */
+  origin?: string;
+  /** the number of attempts */
   attempts?: number;
+  /** true if the failure happened inside this node */
+  inside?: boolean;
 }
 
 /** A node starts. */
@@ -251,6 +409,10 @@ export interface NodeRunning {
   status: "running";
   /** true if the node runs again because the run was [retried](failures.md#retry-a-failed-run) */
   retried?: boolean;
+  /** the [type](nodes.md) of the node */
+  type?: string;
+  /** true if it calls a model */
+  speaks?: boolean;
 }
 
 /** A node never ran, or was cancelled while it ran. */
@@ -258,6 +420,10 @@ export interface NodeSkipped {
   status: "skipped";
   /** the reason */
   reason: string;
+  /** the reason as one word. `limit`: a limit that several runs share had no room for its call, which is made after the unlock */
+  cause?: "" | "limit" | "loop_left" | "not_triggered" | "round_ended" | "run_failed" | "stopped";
+  /** true if the node was in flight */
+  ran?: boolean;
 }
 
 /** The processes of the run died again and again. */
@@ -293,6 +459,8 @@ export interface QuestionAsked {
   deadline?: string;
   /** for a question with a deadline: the seconds until then */
   timeout?: number;
+  /** for a tool: the address of the agent */
+  caller?: string;
 }
 
 /** A message in the queue of a human node. */
@@ -313,6 +481,30 @@ export interface RequestSent {
   of: number;
   /** the model, as `provider:name` */
   model: string;
+}
+
+/** A round ended. A run that ends first, failed or stopped, leaves rounds without this event; a retry continues them. */
+export interface RoundFinished {
+  /** the loop */
+  loop: string;
+  /** the number of the round, from 1 */
+  round: number;
+  /** `completed`; `failed` if a failure ended it; `cancelled` if something else did before it was over */
+  status: "cancelled" | "completed" | "failed";
+  /** the lane of the round */
+  lane?: number;
+  /** the last score inside the round; omitted if there was none */
+  score?: number;
+  /** the round with the highest score of this entry so far, the first of equals; omitted if none has one */
+  best?: number;
+  /** what everything inside the round has used; omitted if no calls were made */
+  usage?: RunUsage;
+  /** how long it took */
+  seconds?: number;
+  /** how long it took, without the time in which the run did not work: questions alone, pauses, locks */
+  work_seconds?: number;
+  /** how many times a node inside failed, without failures that an error edge handled at once */
+  failures?: number;
 }
 
 /** The last event of a run. A run that was retried has several; the last one counts. */
@@ -337,6 +529,12 @@ export interface RunFinished {
   lock?: Record<string, unknown>;
   /** for a run that ended while a question was open: the first [deadline](nodes.md#deadlines) */
   deadline?: string;
+  /** the address of the node whose failure ended the run; omitted if none did */
+  failed_at?: string;
+  /** how long the run has worked: without waits for people, pauses and locks */
+  work_seconds?: number;
+  /** the person who stopped the run, if one did and is known */
+  by?: string;
 }
 
 /** The first event of every run. */
@@ -359,11 +557,21 @@ export interface RunStateChanged {
   address?: string;
   /** for a pause by a breakpoint: the breakpoint as text */
   breakpoint?: string;
+  /** what changed the status, as one word. `limit` is any limit that locks, `breaker` any trigger of the breaker but `crashes`; `revised` is a retry with changes */
+  cause?: "" | "answer" | "breaker" | "breakpoint" | "crashes" | "limit" | "pause" | "question" | "resume" | "retry" | "revised" | "step" | "timeout" | "unlock";
+  /** the person who caused it; omitted if that is not known, or nobody did */
+  by?: string;
+  /** for `waiting`: the addresses of the open questions */
+  questions?: string[];
+  /** what the run has used so far */
+  total?: RunUsage;
+  /** how long the run has worked so far: without waits for people, pauses and locks */
+  work_seconds?: number;
 }
 
-/** What a run has used. */
+/** What a run, a loop, a round or an execution of a node has used. */
 export interface RunUsage {
-  /** the model calls */
+  /** the model calls, also those that failed; without replies from the cache and cancelled calls */
   model_calls: number;
   /** the tool calls */
   tool_calls: number;
@@ -373,8 +581,12 @@ export interface RunUsage {
   output_tokens: number;
   /** the cost in dollars; null if no price is known */
   cost_usd: number | null;
-  /** the model calls whose cost is not known */
+  /** the model calls that were answered and whose cost is not known */
   unpriced_calls: number;
+  /** the replies that came from the [cache](agents.md#response-cache); omitted if there are none */
+  cached_calls?: number;
+  /** the model calls that were cancelled before they were answered, whose tokens are not known; omitted if there are none */
+  cancelled_calls?: number;
 }
 
 /** The score of a `loop` fell by more than its `regression`. */
@@ -458,36 +670,34 @@ export interface TokenSurge {
   calls?: number;
 }
 
-/** The tokens of a model call, if they are known. */
-export interface TokenUsage {
-  /** the number of input tokens */
-  input_tokens: number;
-  /** the number of output tokens */
-  output_tokens: number;
-  /** the model that answered, as `provider:name`. Omitted for scripted replies, as is `cost_usd` */
-  model?: string;
-  /** the cost; null if no price is known */
-  cost_usd?: number | null;
-  /** true if the answer came from the [cache](agents.md#response-cache) and cost nothing */
-  cached?: boolean;
-  /** true if this was not a model call, but the computation of [vectors for a memory](memory.md#retrieval) before a model call */
-  aside?: boolean;
-}
-
 /** A tool call has a result. */
 export interface ToolCallEnded {
   /** the tool */
   name: string;
   /** the arguments; if a person changed them, the changed arguments */
   arguments: unknown;
-  /** `completed`, `failed`, `refused`, `rejected`, or `repeated` for a call that [Roundel did not repeat](breaker.md#repeated-tool-calls) */
-  status: "completed" | "failed" | "refused" | "rejected" | "repeated";
+  /** `completed`, `failed`, `refused`, `rejected`, `repeated` for a call that [Roundel did not repeat](breaker.md#repeated-tool-calls), or `cancelled` before it had a result */
+  status: "cancelled" | "completed" | "failed" | "refused" | "rejected" | "repeated";
   /** the tool round, from 1 */
   round: number;
   /** the id that the model gave to the request */
   id: string;
-  /** the result that the model receives */
+  /** the result that the model receives; empty if it was cancelled */
   result: string;
+  /** the address of the agent */
+  caller?: string;
+  /** the `round` of tools, and the `label` of the call in it */
+  call?: CallPlace;
+  /** true if the tool was called, and the call counts in `total` */
+  called?: boolean;
+  /** the time inside the tool, of all attempts together. Omitted if it was not called, or it is not known */
+  seconds?: number;
+  /** how many seconds a person took to decide about it. Omitted if nobody was asked */
+  waited?: number;
+  /** the attempts before the last one, each with its `error`, `seconds` and `waited` */
+  attempts?: Attempt[];
+  /** what the run has used so far, with this call. Omitted in what is left of runs that an earlier version pruned */
+  total?: RunUsage;
 }
 
 /** A model requested a tool. */
@@ -502,6 +712,10 @@ export interface ToolCallStarted {
   round: number;
   /** the id that the model gave to the request */
   id: string;
+  /** the address of the agent */
+  caller?: string;
+  /** the `round` of tools, and the `label` of the call in it */
+  call?: CallPlace;
 }
 
 /** A tool call that needs approval. */
@@ -516,7 +730,7 @@ export interface ToolToApprove {
 export interface Warned {
   /** the warning text */
   message: string;
-  /** for a loop that hardly changes: `stale` */
+  /** what it is about, as one word: `stale` for a loop that hardly changes, `unpriced` for a price that is not known, `truncated` for an answer that was cut off, `retried` for attempts of a model that failed, `no_answer` for a model that gave none, `no_summary` for messages that were dropped instead, `no_list` for an input that is no list, `judge_unclear`, or `breakpoint` for a condition that fails */
   code?: string;
   /** for a loop that hardly changes: the address of its round */
   address?: string;
@@ -562,13 +776,15 @@ export type RunEvent =
   | (Envelope & { event: "call_sent"; data: RequestSent })
   | (Envelope & { event: "call_waiting"; data: CallWaiting })
   | (Envelope & { event: "context_compacted"; data: ContextCompacted })
-  | (Envelope & { event: "token_usage"; data: TokenUsage })
+  | (Envelope & { event: "model_call"; data: ModelCallStarted | ModelCallEnded })
+  | (Envelope & { event: "aside_usage"; data: AsideUsage })
   | (Envelope & { event: "tool_call"; data: ToolCallStarted | ToolCallEnded })
   | (Envelope & { event: "human_input_required"; data: QuestionAsked })
   | (Envelope & { event: "human_input_received"; data: AnswerReceived })
   | (Envelope & { event: "human_input_timeout"; data: AnswerTimeout })
   | (Envelope & { event: "score_regression"; data: ScoreRegression })
   | (Envelope & { event: "debate_round"; data: DebateRound })
+  | (Envelope & { event: "round_finished"; data: RoundFinished })
   | (Envelope & { event: "loop_exit"; data: LoopLeft })
   | (Envelope & { event: "limit_reached"; data: LimitReached })
   | (Envelope & { event: "breaker_tripped"; data: DeadLoop | TokenSurge | TimeUsedUp | ProcessesDied | LockedByHand | SharedLimitReached })

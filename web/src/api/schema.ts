@@ -30,7 +30,7 @@ export interface AnswerBody {
 export interface Attempt {
   /** The model, as `provider:name`; empty for other calls, and if only the node knows of the attempt. */
   model: string;
-  /** What went wrong. */
+  /** Its error, in one line. */
   error: string;
   /** The HTTP status with which the provider refused; None if there is none. */
   status: number | null;
@@ -1161,7 +1161,7 @@ export interface RoundView {
   /** When it ended; null if it is running. */
   ended: string | null;
   /** `running`, `completed`, `failed`, or `stopped` if the run ended before the round did. */
-  status: "running" | "completed" | "failed" | "stopped";
+  status: "running" | "completed" | "failed" | "cancelled" | "stopped";
   /** How often nodes in it failed, without failures that an error edge took. */
   failures: number;
   /** The place beside other rounds of its loop that ran at the same time, from 0; always 0 for rounds that ran one after the other. */

@@ -116,5 +116,6 @@ export function event(at: number, name: string, address: string, data: Record<st
 }
 
 export const round = (at: number, address: string) => event(at, "loop_round", address, { loop: address.replace(/^.*[./]|\[\d+\]$/g, ""), round: Number(/(\d+)\]$/.exec(address)?.[1]) });
+export const roundEnd = (at: number, address: string) => event(at, "round_finished", address, { status: "completed" });
 export const runs = (at: number, address: string) => event(at, "node_state_change", address, { status: "running" });
 export const done = (at: number, address: string, status = "completed") => event(at, "node_state_change", address, { status });

@@ -49,9 +49,3 @@ export function roundOf(address: string): string {
 export function isInside(address: string, round: string): boolean {
   return address === round || address.startsWith(`${round}/`) || address.startsWith(`${round}.`);
 }
-
-/** The address of the agent that makes a tool call: `Analyst[2]/sales` is a call in tool round 2 of `Analyst`, and
- * `Writer[3].Analyst[2]/sales` is one of `Writer[3]/Analyst`. */
-export function callerOf(call: string): string {
-  return call.replace(/\[\d+\]\/[^/]*$/, "").replace(/\]\.([^\]/]*)$/, "]/$1");
-}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callerOf, parseAddress, roundOf } from "./address";
+import { parseAddress, roundOf } from "./address";
 import type { RunEvent } from "./events";
 import { nodeKey, RunModel } from "./run_model";
 
@@ -11,6 +11,13 @@ function event(seq: number, name: string, address: string, data: Record<string, 
   return { seq, event: name, timestamp, run_id: "r", node_id: node, address, data } as unknown as RunEvent;
 }
 
+/** The end of a model call, the only one of the run. */
+function modelCall(input: number, output: number, cost: number): Record<string, unknown> {
+  const figures = { input_tokens: input, output_tokens: output, cost_usd: cost };
+  const total = { model_calls: 1, tool_calls: 0, ...figures, unpriced_calls: 0, cached_calls: 0, cancelled_calls: 0 };
+  return { status: "completed", call: 1, purpose: "answer", ...figures, total };
+}
+
 describe("addresses", () => {
   it("are read from the outside inwards", () => {
     const place = parseAddress("Planner[2].Coder[3]/Tester");
@@ -18,13 +25,6 @@ describe("addresses", () => {
     expect(place.rounds.map((step) => step.loop)).toEqual(["Planner", "Coder"]);
     expect(place.rest).toBe("Tester");
     expect(roundOf("Final")).toBe("");
-  });
-
-  it("of tool calls lead to the agent", () => {
-    expect(callerOf("Analyst[2]/sales#2")).toBe("Analyst");
-    expect(callerOf("Writer[3].Analyst[2]/sales")).toBe("Writer[3]/Analyst");
-    expect(callerOf("Sub/Writer[3].Analyst[2]/sales")).toBe("Sub/Writer[3]/Analyst");
-    expect(callerOf("W[1]/Sub/Analyst[2]/sales")).toBe("W[1]/Sub/Analyst");
   });
 
   it("lead to nodes of the drawing", () => {
@@ -43,10 +43,18 @@ describe("a run", () => {
     event(1, "run_started", "", { workflow: "w", input: "tea" }),
     event(2, "loop_round", "W[1]", { loop: "W", round: 1 }),
     event(3, "node_state_change", "W[1]/W", { status: "running" }),
-    event(4, "token_usage", "W[1]/W", { input_tokens: 3, output_tokens: 4, cost_usd: 0.5 }),
-    event(5, "node_state_change", "W[1]/W", { status: "completed", output: "a", data: { score: 7 } }),
-    event(6, "loop_round", "W[2]", { loop: "W", round: 2 }),
-    event(7, "node_state_change", "W[2]/W", { status: "running" }),
+    event(4, "model_call", "W[1]/W", modelCall(3, 4, 0.5)),
+    event(5, "node_state_change", "W[1]/W", { status: "completed", output: "a", score: 7 }),
+    event(6, "round_finished", "W[1]", {
+      loop: "W",
+      round: 1,
+      status: "completed",
+      score: 7,
+      best: 1,
+      usage: { input_tokens: 3, output_tokens: 4, cost_usd: 0.5 },
+    }),
+    event(7, "loop_round", "W[2]", { loop: "W", round: 2, triggered_by: ["W[1]/W"] }),
+    event(8, "node_state_change", "W[2]/W", { status: "running" }),
   ];
 
   it("has rounds with figures", () => {
@@ -54,7 +62,8 @@ describe("a run", () => {
     expect(model.apply(events)).toBe(true);
     const [first, second] = model.loops.get("W")?.rounds ?? [];
     expect(first).toMatchObject({ score: 7, tokens: 7, cost: 0.5, isOpen: false, executions: ["W[1]/W"] });
-    expect(second).toMatchObject({ number: 2, isOpen: true });
+    expect(second).toMatchObject({ number: 2, isOpen: true, triggeredBy: ["W[1]/W"] });
+    expect(model.loops.get("W")?.best).toBe(1);
     expect(model.nodes.get("W")).toMatchObject({ runs: 2, status: "running", address: "W[2]/W" });
     expect([...model.active]).toEqual(["W[2]/W"]);
   });
@@ -70,20 +79,75 @@ describe("a run", () => {
 
   it("replaces only what changes", () => {
     const model = new RunModel();
-    model.apply(events.slice(0, 6));
+    model.apply(events.slice(0, 7));
     const first = model.rounds.get("W[1]");
-    model.apply(events.slice(6));
+    model.apply(events.slice(7));
     expect(model.rounds.get("W[1]")).toBe(first);
   });
 
-  it("is left at the address of a loop agent", () => {
+  it("cuts rounds off when it ends, and opens them again for a retry", () => {
+    const model = new RunModel();
+    model.apply(events);
+    model.apply([event(9, "node_state_change", "W[2]/W", { status: "failed", error: "no", type: "Timeout" })]);
+    model.apply([event(10, "run_finished", "", { status: "failed" })]);
+    expect(model.rounds.get("W[2]")).toMatchObject({ isOpen: false, status: "failed" });
+    model.apply([event(11, "run_state_change", "", { status: "running", reason: "retried" })]);
+    expect(model.rounds.get("W[2]")).toMatchObject({ isOpen: true, status: "running" });
+    model.apply([event(12, "run_finished", "", { status: "stopped" })]);
+    model.apply([event(13, "run_state_change", "", { status: "running", reason: "retried" })]);
+    model.apply([event(14, "round_finished", "W[2]", { loop: "W", round: 2, status: "completed" })]);
+    expect(model.rounds.get("W[2]")).toMatchObject({ isOpen: false, status: "completed", tokens: 0 });
+  });
+
+  it("is left at the last round", () => {
     const model = new RunModel(new Set(["Each"]));
     model.apply([
       event(1, "run_started", ""),
       event(2, "loop_round", "W[1].Each[1]", { loop: "Each", round: 1 }),
-      event(3, "loop_exit", "W[1]/Each", { loop: "Each", rounds: 1, reason: "count_reached" }),
+      event(3, "round_finished", "W[1].Each[1]", { loop: "Each", round: 1, status: "cancelled" }),
+      event(4, "loop_exit", "W[1].Each[1]", { loop: "Each", rounds: 1, round: 1, reason: "count_reached" }),
     ]);
-    expect(model.loops.get("W[1].Each")?.exit).toMatchObject({ reason: "count_reached", rounds: 1 });
+    expect(model.loops.get("W[1].Each")?.exit).toMatchObject({ reason: "count_reached", rounds: 1, kept: 0 });
+    expect(model.rounds.get("W[1].Each[1]")).toMatchObject({ isOpen: false, status: "cancelled" });
+  });
+
+  it("takes what it has used from its events", () => {
+    const model = new RunModel();
+    const total = { model_calls: 3, tool_calls: 1, input_tokens: 9, output_tokens: 1, cost_usd: null };
+    const called = { name: "mean", arguments: {}, round: 1, id: "a", caller: "A", call: { round: 1, label: "mean" } };
+    model.apply([
+      event(1, "run_started", ""),
+      event(2, "node_state_change", "A", { status: "running", type: "agent", speaks: true }),
+      event(3, "tool_call", "A[1]/mean", { ...called, status: "running" }),
+      event(4, "tool_call", "A[1]/mean", { ...called, status: "completed", result: "2", called: true, total }),
+      event(5, "model_call", "A", { status: "cancelled", call: 2, purpose: "answer", total: { ...total, cost_usd: 0.5 } }),
+    ]);
+    expect(model.usage).toEqual({ modelCalls: 3, toolCalls: 1, inputTokens: 9, outputTokens: 1, cost: 0.5 });
+    expect(model.executions.get("A")).toMatchObject({ inputTokens: 0, tools: [{ status: "completed", result: "2" }] });
+  });
+
+  it("is locked only by limits that lock it", () => {
+    const model = new RunModel();
+    model.apply([
+      event(1, "run_started", ""),
+      event(2, "limit_reached", "A", { what: "tool_rounds", limit: 1, address: "A" }),
+      event(3, "limit_reached", "A", { what: "tokens", limit: 9, address: "A", locks: true }),
+    ]);
+    expect(model.locks.map((lock) => lock.what)).toEqual(["tokens"]);
+  });
+
+  it("waits at the agent that asks about a tool", () => {
+    const model = new RunModel();
+    const tool = { name: "order", arguments: {} };
+    model.apply([
+      event(1, "run_started", ""),
+      event(2, "node_state_change", "W[1]/A", { status: "running", type: "agent", speaks: true }),
+      event(3, "human_input_required", "W[1].A[1]/order", { prompt: "May it?", tool, caller: "W[1]/A" }),
+    ]);
+    expect(model.executions.get("W[1]/A")?.status).toBe("waiting");
+    model.apply([event(4, "human_input_received", "W[1].A[1]/order", { text: "yes", decision: "approved" })]);
+    expect(model.executions.get("W[1]/A")).toMatchObject({ status: "running", question: null, answer: "yes" });
+    expect(model.questions).toEqual([]);
   });
 
   it("has streamed text until the answer is complete", () => {

@@ -2,9 +2,9 @@
 //
 // `RunModel.apply` takes events in order. The maps stay the same, and an entry is replaced when it changes,
 // so a component that selects one entry is drawn again only for changes of it.
-import { isOver, type NodeStatus, type RunStatus, type ToolStatus } from "../api/statuses";
-import { callerOf, isInside, parseAddress, roundOf } from "./address";
-import type { NodeCompleted } from "../api/events";
+import { isOver, type NodeStatus, type RoundStatus, type RunStatus, type ToolStatus } from "../api/statuses";
+import { parseAddress, roundOf } from "./address";
+import type { ModelCallEnded, RunUsage } from "../api/events";
 import type { EventOf, RunEvent } from "./events";
 
 /** How a node is shown: `idle` before its first execution, and `waiting` while somebody is asked. */
@@ -37,6 +37,8 @@ export interface Question {
   tool: { name: string; arguments: unknown } | null;
   deadline: string | null;
   asked: number;
+  /** The address of the execution that waits: that of the agent, for a tool. */
+  caller: string;
 }
 
 /** One execution of a node. */
@@ -80,9 +82,19 @@ export interface Round {
   loop: string;
   number: number;
   started: number;
-  /** When its last event came, or the next round began. */
+  /** When it ended; for one that is open, when its last event came. */
   ended: number;
   isOpen: boolean;
+  status: RoundStatus;
+  /** Whether the end of the run ended it. */
+  cutOff?: boolean;
+  /** Its place beside other rounds of its loop that run at the same time, from 0. */
+  lane: number;
+  /** Of a round over an element of a list: the beginning of the element, and how many there are; otherwise "" and 0. */
+  element: string;
+  elements: number;
+  /** The nodes whose edges began it. */
+  triggeredBy: readonly string[];
   /** The last score that a node returned. */
   score: number | null;
   tokens: number;
@@ -103,7 +115,10 @@ export interface LoopEntry {
   parent: string;
   depth: number;
   rounds: readonly Round[];
-  exit: { reason: string; by: string; rounds: number; at: number } | null;
+  /** The number of the round with the highest score, of those that have ended; 0 if none has one. */
+  best: number;
+  /** `kept` is the number of the round whose output was kept, if a node says so; otherwise 0. */
+  exit: { reason: string; by: string; rounds: number; at: number; kept: number } | null;
 }
 
 /** A time in which the run did not work. */
@@ -160,6 +175,7 @@ interface Status {
   reason?: string;
   address?: string;
   breakpoint?: string;
+  questions?: string[] | null;
 }
 
 function time(event: RunEvent): number {
@@ -225,14 +241,21 @@ export class RunModel {
       case "loop_round":
         this.#beginRound(event);
         break;
+      case "round_finished":
+        this.#endRound(event);
+        break;
       case "loop_exit":
         this.#leaveLoop(event);
         break;
       case "node_state_change":
         this.#changeNode(event);
         break;
-      case "token_usage":
-        this.#countTokens(event);
+      case "model_call":
+        if (event.data.status !== "running") this.#endModelCall(event, event.data);
+        break;
+      case "aside_usage":
+        this.#countTokens(event, event.data.input_tokens, 0, event.data.cost_usd ?? null, event.data.model);
+        this.#takeTotal(event.data.total);
         break;
       case "tool_call":
         this.#changeTool(event);
@@ -266,6 +289,7 @@ export class RunModel {
       case "run_finished":
         this.output = event.data.output;
         this.error = event.data.error ?? "";
+        this.#takeTotal(event.data.usage);
         this.#changeStatus(event, { status: event.data.status, reason: event.data.reason });
         break;
     }
@@ -277,7 +301,7 @@ export class RunModel {
     if (!event.address) return;
     for (const step of parseAddress(event.address).rounds) {
       const round = this.rounds.get(step.address);
-      if (round !== undefined) this.#putRound({ ...round, ended: time(event) });
+      if (round?.isOpen) this.#putRound({ ...round, ended: time(event) });
     }
   }
 
@@ -317,6 +341,7 @@ export class RunModel {
         parent,
         depth: steps.length - 1,
         rounds: [],
+        best: 0,
         exit: null,
       });
       this.order = [...this.order, step.stem];
@@ -331,6 +356,11 @@ export class RunModel {
       started: time(event),
       ended: time(event),
       isOpen: true,
+      status: "running",
+      lane: event.data.lane ?? 0,
+      element: event.data.element ?? "",
+      elements: event.data.elements ?? 0,
+      triggeredBy: event.data.triggered_by ?? [],
       score: null,
       tokens: 0,
       cost: null,
@@ -338,33 +368,34 @@ export class RunModel {
       inner: [],
       failures: [],
     });
-    // Rounds of a parallel loop agent overlap; one is over when all its executions are.
-    for (const round of this.loops.get(step.stem)?.rounds ?? []) {
-      if (round.address !== address && round.isOpen && !this.#isActive(round.address)) {
-        this.#putRound({ ...round, isOpen: false });
-      }
-    }
   }
 
-  #isActive(round: string): boolean {
-    for (const address of this.active) if (isInside(address, round)) return true;
-    return false;
+  #endRound(event: EventOf<"round_finished">): void {
+    const round = this.rounds.get(event.address ?? "");
+    if (round === undefined) return;
+    const { status, score, usage, best } = event.data;
+    const tokens = usage === undefined ? 0 : usage.input_tokens + usage.output_tokens;
+    const cost = usage?.cost_usd ?? null;
+    this.#putRound({
+      ...round,
+      ended: time(event),
+      isOpen: false,
+      status,
+      score: score ?? null,
+      tokens,
+      // Without a call that cost something nothing is known of prices.
+      cost: round.cost === null ? null : cost,
+    });
+    const entry = this.loops.get(round.stem);
+    if (entry !== undefined && best != null) this.loops.set(entry.stem, { ...entry, best });
   }
 
   #leaveLoop(event: EventOf<"loop_exit">): void {
-    const address = event.address ?? "";
-    const step = parseAddress(address).rounds.at(-1);
-    // A loop agent or a debate is left at the address of its node, `Writer[1]/Each`; its rounds are
-    // `Writer[1].Each[1]` and so on.
-    const entry =
-      this.loops.get(address) ??
-      this.loops.get(address.replace(/\]\/([^/]*)$/, "].$1")) ??
-      (step === undefined ? undefined : this.loops.get(step.stem));
-    if (entry === undefined) return;
-    const { reason, by, rounds } = event.data;
-    const exit = { reason, by: by ?? "", rounds, at: time(event) };
+    const entry = this.loops.get(this.rounds.get(event.address ?? "")?.stem ?? "");
+    if (entry === undefined) return; // it had no rounds
+    const { reason, by, rounds, kept } = event.data;
+    const exit = { reason, by: by ?? "", rounds, at: time(event), kept: kept ?? 0 };
     this.loops.set(entry.stem, { ...entry, exit });
-    for (const round of entry.rounds) if (round.isOpen) this.#putRound({ ...round, isOpen: false });
   }
 
   // Nodes and executions.
@@ -449,7 +480,7 @@ export class RunModel {
     for (const step of parseAddress(before.address).rounds) {
       const round = this.rounds.get(step.address);
       if (round === undefined) continue;
-      const score = (done && scoreOf(done)) ?? round.score;
+      const score = done?.score ?? round.score;
       const failures = failed && !failed.handled
         ? [...new Set([...round.failures, before.address])]
         : round.failures.filter((one) => one !== before.address);
@@ -457,11 +488,27 @@ export class RunModel {
     }
   }
 
-  #countTokens(event: EventOf<"token_usage">): void {
+  #endModelCall(event: EventOf<"model_call">, data: ModelCallEnded): void {
+    const { input_tokens: input = 0, output_tokens: output = 0, cost_usd: cost = null, model = "" } = data;
+    if (data.status === "completed") this.#countTokens(event, input, output, cost, model);
+    this.#takeTotal(data.total);
+  }
+
+  /** What the run has used so far, as an event says it. */
+  #takeTotal(total: RunUsage | undefined): void {
+    if (total === undefined) return;
+    this.usage = {
+      modelCalls: total.model_calls,
+      toolCalls: total.tool_calls,
+      inputTokens: total.input_tokens,
+      outputTokens: total.output_tokens,
+      cost: total.cost_usd,
+    };
+  }
+
+  /** Adds the tokens of a call to its execution and to the rounds around it. */
+  #countTokens(event: RunEvent, input: number, output: number, cost: number | null, name: string): void {
     const before = this.#execution(event);
-    const { input_tokens: input, output_tokens: output, cost_usd, model, aside } = event.data;
-    const cost = cost_usd ?? null;
-    const name = model ?? "";
     this.executions.set(before.address, {
       ...before,
       inputTokens: before.inputTokens + input,
@@ -469,13 +516,6 @@ export class RunModel {
       cost: add(before.cost, cost),
       models: name && !before.models.includes(name) ? [...before.models, name] : before.models,
     });
-    this.usage = {
-      ...this.usage,
-      modelCalls: this.usage.modelCalls + (aside === true ? 0 : 1),
-      inputTokens: this.usage.inputTokens + input,
-      outputTokens: this.usage.outputTokens + output,
-      cost: add(this.usage.cost, cost),
-    };
     for (const step of parseAddress(before.address).rounds) {
       const round = this.rounds.get(step.address);
       if (round === undefined) continue;
@@ -483,13 +523,8 @@ export class RunModel {
     }
   }
 
-  /** The execution that a tool call belongs to. */
-  #caller(event: RunEvent): Execution | undefined {
-    return this.executions.get(callerOf(event.address ?? ""));
-  }
-
   #changeTool(event: EventOf<"tool_call">): void {
-    const caller = this.#caller(event);
+    const caller = this.executions.get(event.data.caller ?? "");
     if (caller === undefined) return;
     const address = event.address ?? "";
     const { name, arguments: given, status, round } = event.data;
@@ -509,7 +544,7 @@ export class RunModel {
     const tools = before
       ? caller.tools.map((one) => (one.address === address ? tool : one))
       : [...caller.tools, tool];
-    if (over) this.usage = { ...this.usage, toolCalls: this.usage.toolCalls + 1 };
+    if ("result" in event.data) this.#takeTotal(event.data.total);
     this.executions.set(caller.address, { ...caller, tools });
   }
 
@@ -523,15 +558,17 @@ export class RunModel {
       tool: tool ?? null,
       deadline: deadline ?? null,
       asked: time(event),
+      caller: event.data.caller ?? event.address ?? "",
     };
     this.questions = [...this.questions.filter((one) => one.address !== question.address), question];
-    const execution = tool ? this.#caller(event) : this.#execution(event);
+    const execution = tool ? this.executions.get(question.caller) : this.#execution(event);
     if (execution !== undefined) this.#put({ ...execution, status: "waiting", question });
   }
 
   #answered(event: EventOf<"human_input_received" | "human_input_timeout">): void {
-    this.questions = this.questions.filter((one) => one.address !== event.address);
-    const execution = this.executions.get(event.address ?? "") ?? this.#caller(event);
+    const asked = this.questions.find((one) => one.address === event.address);
+    this.questions = this.questions.filter((one) => one !== asked);
+    const execution = this.executions.get(asked?.caller ?? event.address ?? "");
     if (execution === undefined) return;
     const answer = event.event === "human_input_received" ? event.data.text : undefined;
     this.#put({ ...execution, status: "running", question: null, answer: answer ?? execution.answer });
@@ -540,6 +577,8 @@ export class RunModel {
   // The run.
 
   #lockedBy(event: EventOf<"breaker_tripped" | "limit_reached">): void {
+    // Some limits let the run go on.
+    if (event.event === "limit_reached" && event.data.locks !== true) return;
     const lock: Lock = {
       seq: event.seq ?? 0,
       at: time(event),
@@ -564,7 +603,10 @@ export class RunModel {
     const last = this.idle.at(-1);
     if (last !== undefined && last.to === null) this.idle = [...this.idle.slice(0, -1), { ...last, to: at }];
     this.pause = status === "paused" ? { reason, address, breakpoint } : null;
-    if (status === "running") return;
+    if (status === "running") {
+      this.#setRounds((round) => round.cutOff === true, () => ({ isOpen: true, status: "running", cutOff: false }));
+      return;
+    }
     const over = isOver(status);
     this.idle = [
       ...this.idle,
@@ -572,14 +614,23 @@ export class RunModel {
         status: over ? "over" : status,
         from: at,
         to: null,
-        address: address || (this.questions[0]?.address ?? ""),
+        address: address || (data.questions?.[0] ?? ""),
         reason,
       },
     ];
     if (!over) return;
     this.questions = [];
-    for (const entry of this.loops.values()) {
-      for (const round of entry.rounds) if (round.isOpen) this.#putRound({ ...round, isOpen: false });
+    // The end of the run cuts off what is open; a retry continues it. Runs that were pruned by an earlier version
+    // do not say which rounds have ended before.
+    this.#setRounds(
+      (round) => round.isOpen,
+      (round) => ({ isOpen: false, status: round.failures.length ? "failed" : "stopped", cutOff: true }),
+    );
+  }
+
+  #setRounds(which: (round: Round) => boolean, change: (round: Round) => Partial<Round>): void {
+    for (const entry of [...this.loops.values()]) {
+      for (const round of entry.rounds) if (which(round)) this.#putRound({ ...round, ...change(round) });
     }
   }
 
@@ -611,9 +662,4 @@ export class RunModel {
 
 function add(sum: number | null, value: number | null): number | null {
   return value === null ? sum : (sum ?? 0) + value;
-}
-
-function scoreOf({ data, report }: NodeCompleted): number | null {
-  if (typeof data?.score === "number") return data.score;
-  return typeof report?.score === "number" ? report.score : null;
 }

@@ -3,6 +3,7 @@ import type { RunPlan, RunView } from "../../api/schema";
 import { formatsFor } from "../../i18n/format";
 import type { RunEvent } from "../../live/events";
 import { RunModel } from "../../live/run_model";
+import { withRoundEnds } from "../../live/testing";
 import { messageBefore } from "../fork/message";
 import { alignLoops, alignRounds, alignSaid, areRelated, presented, sharedCount } from "./align";
 import { editsOnlyIn, graphChanges, limitChanges } from "./changes";
@@ -30,8 +31,14 @@ function build(steps: readonly Step[], runId = "a"): RunModel {
       data: data ?? {},
     }),
   ) as unknown as RunEvent[];
-  expect(model.apply(events)).toBe(true);
+  expect(model.apply(withRoundEnds(events))).toBe(true);
   return model;
+}
+
+/** The end of the nth model call of a run. */
+function modelCall(calls: number): Record<string, unknown> {
+  const total = { model_calls: calls, tool_calls: 0, input_tokens: 80 * calls, output_tokens: 20 * calls, cost_usd: 0.01 * calls };
+  return { status: "completed", input_tokens: 80, output_tokens: 20, cost_usd: 0.01, total };
 }
 
 /** One round of a writer and a critic, which takes two seconds and 100 tokens for each. */
@@ -40,10 +47,10 @@ function round(at: number, number: number, line: string, score: number, stem = "
   return [
     [at, "loop_round", address, { loop: "Writer", round: number }],
     [at, "node_state_change", `${address}/Writer`, { status: "running" }],
-    [at + 1, "token_usage", `${address}/Writer`, { input_tokens: 80, output_tokens: 20, cost_usd: 0.01 }],
+    [at + 1, "model_call", `${address}/Writer`, modelCall(number)],
     [at + 1, "node_state_change", `${address}/Writer`, { status: "completed", output: line }],
     [at + 1, "node_state_change", `${address}/Critic`, { status: "running" }],
-    [at + 2, "node_state_change", `${address}/Critic`, { status: "completed", output: `{"score": ${score}}`, data: { score } }],
+    [at + 2, "node_state_change", `${address}/Critic`, { status: "completed", output: `{"score": ${score}}`, score }],
   ];
 }
 
@@ -63,10 +70,10 @@ const forkSteps: Step[] = [
   [4, "loop_round", "Writer[3]", { loop: "Writer", round: 3 }],
   [4, "node_state_change", "Writer[3]/Writer", { status: "running" }],
   [3600, "message_edited", "Writer[3]/Writer", { text: "shorter" }],
-  [3601, "token_usage", "Writer[3]/Writer", { input_tokens: 80, output_tokens: 20, cost_usd: 0.01 }],
+  [3601, "model_call", "Writer[3]/Writer", modelCall(3)],
   [3601, "node_state_change", "Writer[3]/Writer", { status: "completed", output: "III" }],
   [3601, "node_state_change", "Writer[3]/Critic", { status: "running" }],
-  [3602, "node_state_change", "Writer[3]/Critic", { status: "completed", output: '{"score": 95}', data: { score: 95 } }],
+  [3602, "node_state_change", "Writer[3]/Critic", { status: "completed", output: '{"score": 95}', score: 95 }],
   exit(3602, 3, "score_threshold_reached"),
   finish(3602, "III"),
 ];
@@ -187,8 +194,8 @@ describe("figures", () => {
 
   it("separates new tokens from those that were copied", () => {
     expect(copiedTokens(b, a)).toBe(200);
-    const figures = figuresOf(b, view(START + 3_600_000, { model_calls: 6 }), loop.b, [1, null, 0.5], 200, START);
-    expect(figures).toMatchObject({ tokens: 300, newTokens: 100, modelCalls: 6, novelty: 0.75, rounds: 3 });
+    const figures = figuresOf(b, view(START + 3_600_000), loop.b, [1, null, 0.5], 200, START);
+    expect(figures).toMatchObject({ tokens: 300, newTokens: 100, modelCalls: 3, novelty: 0.75, rounds: 3 });
     expect(figures.best).toEqual({ score: 95, round: 3 });
     expect(figures.cost).toBeCloseTo(0.03);
   });

@@ -2,6 +2,7 @@
 import type { RunView } from "../../api/schema";
 import type { Execution, LoopEntry, RunModel } from "../../live/run_model";
 import { workSeconds } from "../../live/work";
+import { bestRound } from "../run/context";
 
 export interface Figures {
   /** Why the loop was left; empty if it was not. */
@@ -19,13 +20,8 @@ export interface Figures {
 }
 
 export function bestOf(entry: LoopEntry | undefined): Figures["best"] {
-  let best: Figures["best"] = null;
-  for (const round of entry?.rounds ?? []) {
-    if (round.score !== null && (best === null || round.score > best.score)) {
-      best = { score: round.score, round: round.number };
-    }
-  }
-  return best;
+  const best = entry && bestRound(entry);
+  return best?.score == null ? null : { score: best.score, round: best.number };
 }
 
 /** The seconds in which at least one node worked: not those in which the run waited for people, was paused or
@@ -69,11 +65,6 @@ function isSame(one: Execution, other: Execution | undefined): boolean {
   return other !== undefined && one.ended !== null && one.ended === other.ended && one.output === other.output;
 }
 
-function usage(view: RunView, name: string): number {
-  const value = view.usage[name];
-  return typeof value === "number" ? value : 0;
-}
-
 export function figuresOf(
   model: RunModel,
   view: RunView,
@@ -82,22 +73,16 @@ export function figuresOf(
   copied: number | null,
   now: number,
 ): Figures {
-  // The list of runs is as old as its last request; events are newer, but do not say what a run without
-  // prices or token counts has used.
-  const tokens = Math.max(
-    usage(view, "input_tokens") + usage(view, "output_tokens"),
-    model.usage.inputTokens + model.usage.outputTokens,
-  );
+  const tokens = model.usage.inputTokens + model.usage.outputTokens;
   const known = novelties.filter((value) => value !== null);
-  const cost = view.usage.cost_usd;
   return {
     reason: entry?.exit?.reason ?? "",
     rounds: entry?.rounds.length ?? 0,
     best: bestOf(entry),
-    modelCalls: Math.max(usage(view, "model_calls"), model.usage.modelCalls),
+    modelCalls: model.usage.modelCalls,
     tokens,
     newTokens: copied === null ? null : Math.max(0, tokens - copied),
-    cost: model.usage.cost ?? (typeof cost === "number" ? cost : null),
+    cost: model.usage.cost,
     work: workOf(model, Date.parse(view.created), now),
     novelty: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
   };

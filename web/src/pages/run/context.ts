@@ -62,11 +62,7 @@ export function previousRound(model: RunModel, round: string): Round | undefined
 
 /** The round with the highest score; the first of several. */
 export function bestRound(entry: LoopEntry): Round | undefined {
-  let best: Round | undefined;
-  for (const round of entry.rounds) {
-    if (round.score !== null && (best?.score ?? -Infinity) < round.score) best = round;
-  }
-  return best;
+  return entry.best ? entry.rounds.find((round) => round.number === entry.best) : undefined;
 }
 
 /** The keys of nodes that repeat what is inside them: loop agents and debates. */

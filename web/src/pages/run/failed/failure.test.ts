@@ -44,7 +44,7 @@ describe("a failed run", () => {
     event("node_state_change", "W[1]/Other", { status: "failed", error: "x", handled: true }),
     event("loop_round", "W[2]", { loop: "W", round: 2 }),
     event("node_state_change", "W[2]/W", { status: "running" }),
-    event("tool_call", "W[2].W[1]/sales", { name: "sales", status: "completed", round: 1, result: "7" }),
+    event("tool_call", "W[2].W[1]/sales", { name: "sales", status: "completed", round: 1, result: "7", caller: "W[2]/W" }),
     event("node_state_change", "W[2]/W", { status: "failed", error: "429", type: "RateLimited" }),
     event("node_state_change", "W[2]/Ask", { status: "skipped", reason: "the run has failed" }),
     event("run_finished", "", { status: "failed", error: "W[2]/W: 429" }),

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { sceneOf, type Line } from "../../../graph/scene";
-import { began, done, event, plan, round, runs } from "../../../graph/testing";
+import { began, done, event, plan, round, roundEnd, runs } from "../../../graph/testing";
 import { RunModel } from "../../../live/run_model";
 import { follows, isLit, lockedLoop, loopNow, nodeNow, stateAt } from "./states";
 
@@ -23,15 +23,18 @@ function events() {
     done(30, "Planner[1].Coder[1]/Coder"),
     runs(30, "Planner[1].Coder[1]/Gate"),
     done(40, "Planner[1].Coder[1]/Gate"),
+    roundEnd(40, "Planner[1].Coder[1]"),
     // In the millisecond in which round 1 ends.
     round(40, "Planner[1].Coder[2]"),
     runs(40, "Planner[1].Coder[2]/Coder"),
     done(50, "Planner[1].Coder[2]/Coder", "failed"),
     runs(50, "Planner[1].Coder[2]/Gate"),
     done(60, "Planner[1].Coder[2]/Gate"),
+    roundEnd(60, "Planner[1].Coder[2]"),
     event(60, "loop_exit", "Planner[1].Coder[2]", { reason: "score", rounds: 2 }),
     runs(60, "Planner[1]/Review"),
     done(900, "Planner[1]/Review"),
+    roundEnd(900, "Planner[1]"),
     round(900, "Planner[2]"),
     runs(900, "Planner[2]/Planner"),
   ];
@@ -109,9 +112,9 @@ describe("a line is lit", () => {
   });
 
   it("for the next round, and out of a loop", () => {
-    expect(lit(11)).toEqual(["Gate Coder"]);
-    expect(lit(16)).toEqual(["Gate Review"]);
-    expect(lit(19)).toEqual(["Review Planner"]);
+    expect(lit(12)).toEqual(["Gate Coder"]);
+    expect(lit(18)).toEqual(["Gate Review"]);
+    expect(lit(22)).toEqual(["Review Planner"]);
   });
 
   it("not without a trigger", () => {
@@ -141,8 +144,8 @@ describe("a lock", () => {
   it("holds the innermost loop of its address, until it is opened", () => {
     began();
     const model = new RunModel();
-    model.apply(events().slice(0, 14));
-    began(14);
+    model.apply(events().slice(0, 15));
+    began(15);
     expect(lockedLoop(model, scene)).toBe("");
     model.apply([
       event(70, "breaker_tripped", "Planner[1].Coder[2]", { trigger: "dead_loop" }),

@@ -2,12 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { RunPlan } from "../../../api/schema";
 import { RunModel } from "../../../live/run_model";
 import type { RunEvent } from "../../../live/events";
+import { withRoundEnds } from "../../../live/testing";
 import { finalRows, likelyTotal, liveRows, orderRows, roundOfScore, shareOf, withForecast, type GuardRow } from "./guards";
 
 function modelOf(events: [string, string, Record<string, unknown>][]): RunModel {
   const model = new RunModel();
   model.apply(
-    events.map(([event, address, data], index) => ({
+    withRoundEnds(events.map(([event, address, data], index) => ({
       seq: index + 1,
       event,
       timestamp: new Date(index * 1000).toISOString(),
@@ -15,7 +16,7 @@ function modelOf(events: [string, string, Record<string, unknown>][]): RunModel 
       node_id: address.split("/").at(-1) ?? "",
       address,
       data,
-    })) as unknown as RunEvent[],
+    })) as unknown as RunEvent[]),
   );
   return model;
 }
@@ -27,8 +28,9 @@ function rounds(scores: readonly number[], tokens = 100): [string, string, Recor
     const round = `Writer[${index + 1}]`;
     events.push(["loop_round", round, { loop: "Writer", round: index + 1 }]);
     events.push(["node_state_change", `${round}/Writer`, { status: "running" }]);
-    events.push(["token_usage", `${round}/Writer`, { input_tokens: tokens, output_tokens: 0 }]);
-    events.push(["node_state_change", `${round}/Writer`, { status: "completed", output: "x", data: { score } }]);
+    const total = { model_calls: index + 1, tool_calls: 0, input_tokens: tokens * (index + 1), output_tokens: 0, cost_usd: null };
+    events.push(["model_call", `${round}/Writer`, { status: "completed", input_tokens: tokens, output_tokens: 0, total }]);
+    events.push(["node_state_change", `${round}/Writer`, { status: "completed", output: "x", score }]);
   });
   events.push(["loop_round", `Writer[${scores.length + 1}]`, { loop: "Writer", round: scores.length + 1 }]);
   events.push(["node_state_change", `Writer[${scores.length + 1}]/Writer`, { status: "running" }]);

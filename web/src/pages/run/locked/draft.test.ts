@@ -80,7 +80,7 @@ test("two locks in a row have the same cause", () => {
   });
   const now = lock(9, "Writer[7]", null);
   expect(needsChange([lock(5, "Writer[5]", {}), now], now)).toBe(true);
-  expect(needsChange([lock(5, "Writer[5]", { message: "" }), now], now)).toBe(false);
+  expect(needsChange([lock(5, "Writer[5]", { changes: [{ path: "/message", before: "a", after: "" }] }), now], now)).toBe(false);
   expect(needsChange([lock(5, "Coder[5]", {}), now], now)).toBe(false);
   expect(needsChange([now], now)).toBe(false);
 });

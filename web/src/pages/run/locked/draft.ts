@@ -96,8 +96,8 @@ export function unlockBody(draft: UnlockDraft, facts: UnlockFacts): UnlockBody {
 export function needsChange(locks: readonly Lock[], lock: Lock): boolean {
   const before = locks.findLast((one) => one.seq < lock.seq && one.unlocked !== null);
   if (before?.unlocked == null || before.what === "manual" || before.what === "crashes") return false;
-  const { limits, message, exit } = before.unlocked.data;
-  return !limits && message === undefined && !exit && scope(before) === scope(lock);
+  const { changes, exit } = before.unlocked.data;
+  return !changes && !exit && scope(before) === scope(lock);
 }
 
 function scope(lock: Lock): string {

@@ -12,7 +12,7 @@ import { useRunContext } from "../context";
 import { LazyForkDialog } from "../controls/LazyForkDialog";
 import { discardDraft, useDrafts, type StoredDraft } from "./drafts";
 import { messages } from "./messages";
-import { askerOf, outcomeOf, type Outcome } from "./question";
+import { askerAt, outcomeOf, type Outcome } from "./question";
 import "./people.css";
 
 function useOutcomeText() {
@@ -51,15 +51,14 @@ export function TooLate({ address, isTool, reason }: { address: string; isTool: 
       </p>
       {detail ? <blockquote>{detail}</blockquote> : <p className="people-help">{reason}</p>}
       <p className="people-help">{texts.keptAsDraft}</p>
-      <ForkButton runId={runId} address={address} isTool={isTool} />
+      <ForkButton runId={runId} asker={askerAt(store.getState().model, address)} isTool={isTool} />
     </div>
   );
 }
 
-function ForkButton({ runId, address, isTool }: { runId: string; address: string; isTool: boolean }) {
+function ForkButton({ runId, asker, isTool }: { runId: string; asker: string; isTool: boolean }) {
   const texts = useMessages(messages);
   const [isOpen, setOpen] = useState(false);
-  const asker = askerOf({ address, tool: isTool ? { name: "", arguments: null } : null });
   return (
     <>
       <Button icon="fork" onClick={() => setOpen(true)}>
@@ -125,7 +124,11 @@ export function LostDraft() {
         <Button icon="copy" onClick={() => void copy()}>
           {texts.copyDraft}
         </Button>
-        <ForkButton runId={runId} address={lost.address} isTool={lost.kind === "approval"} />
+        <ForkButton
+          runId={runId}
+          asker={askerAt(model, lost.address)}
+          isTool={lost.kind === "approval"}
+        />
         <Button kind="quiet" icon="close" onClick={() => discardDraft(runId, lost.address)}>
           {texts.discard}
         </Button>

@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../../../api/client";
 import type { Message, QuestionView } from "../../../api/schema";
-import { callerOf, parseAddress } from "../../../live/address";
-import type { Question, RunModel } from "../../../live/run_model";
+import { parseAddress } from "../../../live/address";
+import type { Execution, Question, RunModel } from "../../../live/run_model";
 
 /** The question with the messages that it is about. Only the server has them in full. */
 export function useQuestionView(runId: string, question: Question) {
@@ -37,8 +37,18 @@ export function sourceOf(message: Message): string {
 }
 
 /** The address of the execution that asks: the agent, for a tool call. */
-export function askerOf(question: Pick<Question, "address" | "tool">): string {
-  return question.tool === null ? question.address : callerOf(question.address);
+export function askerOf(question: Pick<Question, "caller">): string {
+  return question.caller;
+}
+
+/** The execution that made the tool call at an address. */
+function callerAt(model: RunModel, address: string): Execution | undefined {
+  return [...model.executions.values()].find((one) => one.tools.some((tool) => tool.address === address));
+}
+
+/** The address of the execution that asked at an address, also when the question is over. */
+export function askerAt(model: RunModel, address: string): string {
+  return callerAt(model, address)?.address ?? address;
 }
 
 /** The innermost round around an execution. */
@@ -59,7 +69,7 @@ export function outcomeOf(model: RunModel, address: string): Outcome {
   if (model.questions.some((question) => question.address === address)) return { kind: "open" };
   const execution = model.executions.get(address);
   if (execution === undefined) {
-    const tool = model.executions.get(callerOf(address))?.tools.find((one) => one.address === address);
+    const tool = callerAt(model, address)?.tools.find((one) => one.address === address);
     if (tool?.status === "rejected") return { kind: "rejected", text: String(tool.result ?? "") };
     if (tool !== undefined && tool.status !== "waiting") return { kind: "approved" };
     return { kind: "ended" };

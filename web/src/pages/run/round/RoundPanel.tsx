@@ -286,7 +286,7 @@ function Sent({ place }: { place: string }) {
   const count = useRun(store, (model) => model.loops.get(round?.stem ?? "")?.rounds.length ?? 0);
   const isOpen = round?.isOpen ?? false;
   const sent = useMemo(
-    () => (isOpen ? [] : sentOn(store.getState().model, place, plan.drawing.edges)),
+    () => (isOpen ? [] : sentOn(store.getState().model, place)),
     [store, plan, place, count, isOpen],
   );
   return sent.map(({ source, target }) => (

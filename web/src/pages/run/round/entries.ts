@@ -1,6 +1,7 @@
 // What the panel lists: the executions of a round in order, and the loops inside it as one line each.
 import { parseAddress, roundOf } from "../../../live/address";
 import type { Execution, LoopEntry, RunModel } from "../../../live/run_model";
+import { bestRound } from "../context";
 
 export type Entry =
   | { kind: "execution"; address: string }
@@ -109,49 +110,14 @@ export function comparedRound(
 
 /** Rounds of a loop and the best of them, in short. */
 export function loopSummary(entry: LoopEntry): { rounds: number; best: number | null; score: number | null } {
-  let best: number | null = null;
-  let score: number | null = null;
-  for (const round of entry.rounds) {
-    if (round.score !== null && (score === null || round.score > score)) {
-      best = round.number;
-      score = round.score;
-    }
-  }
-  return { rounds: entry.rounds.length, best, score };
+  const best = bestRound(entry);
+  return { rounds: entry.rounds.length, best: best?.number ?? null, score: best?.score ?? null };
 }
 
-/** An edge of the drawing, as far as it matters here. */
-interface BackEdge {
-  source: string;
-  target: string;
-  back: boolean;
-  triggers: boolean;
-  port: string;
-  text: string;
-}
-
-/** The executions whose output the next round received. The events do not name the messages on edges, so
- * only edges count that certainly fired: those without a condition, those of a loop that continued, or the
- * only one that can have begun the next round. */
-export function sentOn(model: RunModel, place: string, edges: readonly BackEdge[]): { source: string; target: string }[] {
+/** The executions whose output began the next round. */
+export function sentOn(model: RunModel, place: string): { source: string; target: string }[] {
   const round = model.rounds.get(place);
   const rounds = model.loops.get(round?.stem ?? "")?.rounds ?? [];
-  if (round === undefined || !rounds.some((one) => one.number === round.number + 1)) return [];
-  const candidates: { source: string; target: string; isCertain: boolean }[] = [];
-  for (const edge of edges) {
-    if (!edge.back || !isEntry(edge.target, round.loop)) continue;
-    for (const address of round.executions) {
-      const execution = model.executions.get(address);
-      if (execution?.key !== edge.source || execution.status !== "completed" || execution.output === undefined) continue;
-      const continues = execution.details.should_exit === false && edge.port === "continue";
-      candidates.push({ source: address, target: round.loop, isCertain: continues || edge.text === "" });
-    }
-  }
-  const certain = candidates.filter((candidate) => candidate.isCertain);
-  const found = certain.length ? certain : candidates.length === 1 ? candidates : [];
-  return found.map(({ source, target }) => ({ source, target }));
-}
-
-function isEntry(key: string, loop: string): boolean {
-  return key === loop || key.endsWith(`/${loop}`);
+  const next = rounds.find((one) => one.number === (round?.number ?? 0) + 1);
+  return (next?.triggeredBy ?? []).map((source) => ({ source, target: next?.loop ?? "" }));
 }

@@ -27,6 +27,7 @@ const TOOL_STATUS: Record<ToolStatus, [string, string]> = {
   refused: ["refused", "已拒绝"],
   rejected: ["rejected by a person", "被人工拒绝"],
   repeated: ["not repeated", "未重复调用"],
+  cancelled: ["cancelled", "已取消"],
 };
 
 const many = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`;

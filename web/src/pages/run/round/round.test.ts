@@ -52,10 +52,10 @@ const nested = modelOf(
   end("Planner[1]/Planner", "plan"),
   round("Planner[1].Coder[1]"),
   begin("Planner[1].Coder[1]/Coder"),
-  end("Planner[1].Coder[1]/Coder", "one", { data: { score: 50 } }),
+  end("Planner[1].Coder[1]/Coder", "one", { data: { score: 50 }, score: 50 }),
   round("Planner[1].Coder[2]"),
   begin("Planner[1].Coder[2]/Coder"),
-  ["tool_call", "Planner[1].Coder[2].Coder[1]/look", { name: "look", arguments: { a: 1 }, status: "running", round: 1 }],
+  ["tool_call", "Planner[1].Coder[2].Coder[1]/look", { name: "look", arguments: { a: 1 }, status: "running", round: 1, caller: "Planner[1].Coder[2]/Coder" }],
   begin("Planner[1]/Reviewer"),
   begin("Planner[1]/Draft/Say"),
   begin("Planner[1]/Draft/Check"),
@@ -116,22 +116,16 @@ describe("entries", () => {
     expect(workSeconds(idle, 2500, 4000)).toBe(0);
   });
 
-  it("names messages to the next round only if they certainly were sent", () => {
+  it("names messages to the next round", () => {
+    const [event, address, data] = round("W[2]");
     const model = modelOf(
       round("W[1]"),
-      begin("W[1]/Gate"),
-      end("W[1]/Gate", "again", { report: { should_exit: false } }),
       begin("W[1]/Critic"),
       end("W[1]/Critic", "no"),
-      round("W[2]"),
-      begin("W[2]/Gate"),
-      end("W[2]/Gate", "done", { report: { should_exit: true } }),
+      [event, address, { ...data, triggered_by: ["W[1]/Critic"] }],
     );
-    const edge = (source: string, port: string, text: string) => ({ source, target: "W", back: true, triggers: true, port, text });
-    const edges = [edge("Gate", "continue", "port continue"), edge("Critic", "", "any: MORE")];
-    expect(sentOn(model, "W[1]", edges)).toEqual([{ source: "W[1]/Gate", target: "W" }]);
-    expect(sentOn(model, "W[1]", edges.slice(1))).toEqual([{ source: "W[1]/Critic", target: "W" }]);
-    expect(sentOn(model, "W[2]", edges)).toEqual([]);
+    expect(sentOn(model, "W[1]")).toEqual([{ source: "W[1]/Critic", target: "W" }]);
+    expect(sentOn(model, "W[2]")).toEqual([]);
   });
 });
 
@@ -142,7 +136,7 @@ describe("decisions", () => {
   function decided(scores: readonly number[], more: Record<string, unknown>, language: "en" | "zh" = "en") {
     const events = scores.flatMap((score, index) => {
       const at = `Coder[${index + 1}]`;
-      return [round(at), begin(`${at}/Gate`), end(`${at}/Gate`, "", { report: { score, should_exit: false, ...more } })];
+      return [round(at), begin(`${at}/Gate`), end(`${at}/Gate`, "", { score, report: { score, should_exit: false, ...more } })];
     });
     const model = modelOf(...events);
     const execution = model.executions.get(`Coder[${scores.length}]/Gate`);
@@ -258,7 +252,7 @@ describe("the live bar", () => {
       end("W[1]/W", "x"),
       round("W[2]"),
       begin("W[2]/W"),
-      ["tool_call", "W[2].W[1]/look", { name: "look", arguments: { a: 1 }, status: "running", round: 1 }],
+      ["tool_call", "W[2].W[1]/look", { name: "look", arguments: { a: 1 }, status: "running", round: 1, caller: "W[2]/W" }],
     );
     expect(liveOf(model, "W[1]")).toMatchObject({ round: 2, node: "W", text: "look(a: 1)" });
     expect(liveOf(model, "W[2]")).toBeNull();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { assignLanes, layoutStrip, openRounds, possible, share, type Box, type Layout, type LayoutInput } from "./layout";
-import type { Pause, StripLoop, StripRound, StripTree } from "./tree";
+import { layoutStrip, openRounds, possible, share, type Box, type Layout, type LayoutInput } from "./layout";
+import { assignLanes, type Pause, type StripLoop, type StripRound, type StripTree } from "./tree";
 
 function round(stem: string, number: number, from: number, to: number, more: Partial<StripRound> = {}): StripRound {
   return {
@@ -8,6 +8,7 @@ function round(stem: string, number: number, from: number, to: number, more: Par
     stem,
     loop: stem.split(".").at(-1) ?? stem,
     number,
+    lane: 0,
     name: "",
     from,
     to,
@@ -238,7 +239,9 @@ describe("lanes", () => {
         const from = Math.floor(next() * 100_000);
         return round("E", index + 1, from, from + Math.floor(next() * 20_000));
       }).sort((a, b) => a.from - b.from);
-      const made = lay(tree([loop("E", 0, rounds, { kind: "lanes" })]));
+      const lanes = assignLanes(rounds);
+      const placed = rounds.map((one, index) => ({ ...one, lane: lanes[index] ?? 0 }));
+      const made = lay(tree([loop("E", 0, placed, { kind: "lanes" })]));
       const group = made.lanes[0];
       expect(group?.items).toHaveLength(40);
       for (let lane = 0; lane < (group?.lanes ?? 0); lane++) expectNoOverlap(group?.items.filter((item) => item.lane === lane) ?? []);

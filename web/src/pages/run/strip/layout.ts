@@ -284,27 +284,10 @@ function toColumns(tree: StripTree, mode: Mode, open: ReadonlySet<string>): Colu
 function lanesColumn(loop: StripLoop, path: readonly StripRound[]): Column {
   const from = loop.rounds[0]?.from ?? 0;
   const to = endOf(loop);
-  const lanes = assignLanes(loop.rounds);
   const counts = new Map<number, number>();
-  for (const lane of lanes) counts.set(lane, (counts.get(lane) ?? 0) + 1);
+  for (const { lane } of loop.rounds) counts.set(lane, (counts.get(lane) ?? 0) + 1);
   const min = Math.min(MIN_LANE_CELL * Math.max(1, ...counts.values()), 1200);
   return column("lanes", path, from, to, { min: Math.max(180, min), weight: to - from, loop });
-}
-
-/** The lane of each round: the first that is free when it begins. */
-export function assignLanes(rounds: readonly { from: number; to: number }[]): number[] {
-  const order = rounds.map((_, index) => index).sort((a, b) => (rounds[a]?.from ?? 0) - (rounds[b]?.from ?? 0) || a - b);
-  const ends: number[] = [];
-  const found = new Array<number>(rounds.length).fill(0);
-  for (const index of order) {
-    const round = rounds[index];
-    if (round === undefined) continue;
-    let lane = ends.findIndex((end) => end <= round.from);
-    if (lane < 0) lane = ends.length;
-    ends[lane] = Math.max(round.to, round.from);
-    found[index] = lane;
-  }
-  return found;
 }
 
 /** Cuts the pauses out of the columns: before, gap, after. */
@@ -654,13 +637,12 @@ function draw(columns: readonly Column[], mode: Mode, hasTicks: boolean): Omit<L
 }
 
 function drawLanes(one: Column, loop: StripLoop): LaneGroup {
-  const assigned = assignLanes(loop.rounds);
   const span = one.to - one.from || 1;
   const at = (time: number) => one.x + (Math.max(0, Math.min(span, time - one.from)) / span) * one.width;
-  const items: LaneItem[] = loop.rounds.map((round, index) => ({
+  const items: LaneItem[] = loop.rounds.map((round) => ({
     key: round.address,
     round,
-    lane: assigned[index] ?? 0,
+    lane: round.lane,
     x: at(round.from),
     width: Math.max(2, at(round.to) - at(round.from) - SEAM),
   }));
@@ -671,7 +653,7 @@ function drawLanes(one: Column, loop: StripLoop): LaneGroup {
     if (before !== undefined && before.x + before.width > item.x) before.width = Math.max(0, item.x - before.x);
     last.set(item.lane, item);
   }
-  return { key: loop.stem || "nodes", loop, depth: one.depth, lanes: Math.max(0, ...assigned) + 1, items, x: one.x, width: one.width };
+  return { key: loop.stem || "nodes", loop, depth: one.depth, lanes: Math.max(0, ...loop.rounds.map((round) => round.lane)) + 1, items, x: one.x, width: one.width };
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunPlan } from "../../../api/schema";
 import type { RunEvent } from "../../../live/events";
+import { withRoundEnds } from "../../../live/testing";
 import { RunModel } from "../../../live/run_model";
 import { layoutStrip } from "./layout";
 import { knownRound, roundsAtDepth, rowsOf } from "./rows";
@@ -8,13 +9,13 @@ import { readTree } from "./tree";
 
 type Told = [at: number, name: string, address: string, data?: Record<string, unknown>];
 
-function modelOf(told: readonly Told[]): RunModel {
+function modelOf(told: readonly Told[], isSerial = true): RunModel {
   const model = new RunModel();
   const events = told.map(([at, name, address, data], index): RunEvent => {
     const node = address.split("/").pop()?.replace(/\[\d+\]$/, "");
     return { seq: index + 1, event: name, timestamp: new Date(at).toISOString(), run_id: "r", node_id: node, address, data: data ?? {} } as unknown as RunEvent;
   });
-  expect(model.apply(events)).toBe(true);
+  expect(model.apply(isSerial ? withRoundEnds(events) : events)).toBe(true);
   return model;
 }
 
@@ -47,16 +48,16 @@ describe("rounds of a run", () => {
   it("have the score, the best, failures and retries", () => {
     const model = modelOf([
       begin(0, "W[1]"),
-      ...ran(0, "W[1]/W", 1000, { data: { score: 40 } }),
+      ...ran(0, "W[1]/W", 1000, { score: 40 }),
       begin(1000, "W[2]"),
-      ...ran(1000, "W[2]/W", 2000, { data: { score: 80 } }),
+      ...ran(1000, "W[2]/W", 2000, { score: 80 }),
       begin(2000, "W[3]"),
       [2000, "node_state_change", "W[3]/W", { status: "running" }],
       [3000, "node_state_change", "W[3]/W", { status: "failed", error: "no", type: "Timeout", handled: true }],
       begin(3000, "W[4]"),
       [3000, "node_state_change", "W[4]/W", { status: "running" }],
       [3500, "node_state_change", "W[4]/W", { status: "failed", error: "no", type: "Timeout" }],
-      ...ran(4000, "W[4]/W", 5000, { data: { score: 60 } }),
+      ...ran(4000, "W[4]/W", 5000, { score: 60 }),
     ]);
     const rounds = readTree(model, plan, NOTHING, 6000).loops[0]?.rounds ?? [];
     expect(rounds.map((one) => one.value)).toEqual([40, 80, null, 60]);
@@ -67,7 +68,7 @@ describe("rounds of a run", () => {
   });
 
   it("keep their objects until they change", () => {
-    const model = modelOf([begin(0, "W[1]"), ...ran(0, "W[1]/W", 1000, { data: { score: 1 } }), begin(1000, "W[2]")]);
+    const model = modelOf([begin(0, "W[1]"), ...ran(0, "W[1]/W", 1000, { score: 1 }), begin(1000, "W[2]")]);
     const before = readTree(model, plan, NOTHING, 2000).loops[0]?.rounds;
     const after = readTree(model, plan, NOTHING, 3000).loops[0]?.rounds;
     expect(after?.[0]).toBe(before?.[0]);
@@ -94,7 +95,7 @@ describe("a thousand rounds", () => {
   it("are read and laid out in a few milliseconds", () => {
     const told: Told[] = [];
     for (let number = 1; number <= 1000; number++) {
-      told.push(begin(number * 1000, `W[${number}]`), ...ran(number * 1000, `W[${number}]/W`, number * 1000 + 900, { data: { score: number % 90 } }));
+      told.push(begin(number * 1000, `W[${number}]`), ...ran(number * 1000, `W[${number}]/W`, number * 1000 + 900, { score: number % 90 }));
     }
     const model = modelOf(told);
     const plan = planOf([["W", 1200, 0, ["W"]]]);
@@ -156,13 +157,13 @@ describe("other runs", () => {
   it("with parallel rounds have lanes, and names of elements", () => {
     const model = modelOf([
       [0, "run_started", "", { input: '["tea", "cup"]' }],
-      begin(0, "E[1]"),
+      [0, "loop_round", "E[1]", { loop: "E", round: 1, element: "tea", elements: 2 }],
       [0, "node_state_change", "E[1]/T", { status: "running" }],
-      begin(10, "E[2]"),
+      [10, "loop_round", "E[2]", { loop: "E", round: 2, lane: 1, element: "cup", elements: 2 }],
       [10, "node_state_change", "E[2]/T", { status: "running" }],
       [500, "node_state_change", "E[1]/T", { status: "completed", output: "x" }],
       [600, "node_state_change", "E[2]/T", { status: "completed", output: "y" }],
-    ]);
+    ], false);
     const [only] = readTree(model, planOf([["E", 1000, 0, ["T"]]], [["E", "loop_agent"]]), NOTHING, 700).loops;
     expect(only).toMatchObject({ kind: "lanes", elements: 2 });
     expect(only?.rounds.map((one) => one.said)).toEqual(["tea", "cup"]);

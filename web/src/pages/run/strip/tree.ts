@@ -35,6 +35,8 @@ export interface StripRound {
   from: number;
   to: number;
   isOpen: boolean;
+  /** Its place beside others that run at the same time, from 0. */
+  lane: number;
   /** From 0 to 1: how high the cell is filled; null if nothing is known. */
   fill: number | null;
   /** The score or the novelty itself. */
@@ -66,7 +68,7 @@ export interface StripLoop {
   isOuter: boolean;
   rounds: readonly StripRound[];
   exit: LoopEntry["exit"];
-  /** How many elements it has, where the input says so; otherwise 0. */
+  /** How many elements it has, if it is over a list; otherwise 0. */
   elements: number;
 }
 
@@ -142,7 +144,6 @@ class Reader {
   readonly #stale = new Set<string>();
   readonly #scales = new Map<string, { measure: Measure; low: number; high: number }>();
   readonly #types = new Map<string, string>();
-  readonly #elements: readonly unknown[];
   readonly #outer = new Set<string>();
   depths = 1;
   roundCount = 0;
@@ -165,7 +166,6 @@ class Reader {
       for (const message of messages as { address?: unknown }[]) this.#stale.add(roundOf(String(message.address ?? "")));
     }
     for (const node of plan.drawing.nodes) this.#types.set(node.id, node.type);
-    this.#elements = elements(model.input);
     for (const proof of plan.loops) this.depths = Math.max(this.depths, proof.depth + 1);
     for (const entry of model.loops.values()) {
       this.depths = Math.max(this.depths, entry.depth + 1);
@@ -221,26 +221,25 @@ class Reader {
     const measure = this.measureOf(entry.loop);
     const best = measure === "score" ? bestRound(entry)?.address : undefined;
     const isOuter = this.#outer.has(entry.loop);
-    const kind = type === "debate" ? "debate" : type === "loop_agent" && overlaps(entry.rounds) ? "lanes" : "rounds";
-    const rounds = entry.rounds.map((round) => this.#round(round, measure, round.address === best, type === "loop_agent"));
+    const kind = type === "debate" ? "debate" : entry.rounds.some((round) => round.lane > 0) ? "lanes" : "rounds";
+    const rounds = entry.rounds.map((round) => this.#round(round, measure, round.address === best));
     if (kind === "debate" && !this.speakers.length) {
       const names = rounds.flatMap((round) => round.turns.map((turn) => turn.speaker));
       const region = this.plan.drawing.nodes.find((node) => node.id === entry.loop && node.type === "debate")?.region;
       const planned = this.plan.drawing.nodes.filter((node) => node.parent === region).map((node) => node.id);
       this.speakers = [...new Set([...planned, ...names])];
     }
-    const elements = type === "loop_agent" && !entry.parent && rounds.length <= this.#elements.length ? this.#elements.length : 0;
+    const elements = entry.rounds[0]?.elements ?? 0;
     return { stem: entry.stem, loop: entry.loop, depth: entry.depth, kind, measure, isOuter, rounds, exit: entry.exit, elements };
   }
 
-  #round(round: Round, measure: Measure, isBest: boolean, isList: boolean): StripRound {
+  #round(round: Round, measure: Measure, isBest: boolean): StripRound {
     const found = facts(this.model, round);
     const inner = round.inner
       .map((stem) => this.model.loops.get(stem))
       .filter((entry) => entry !== undefined)
       .map((entry) => this.loop(entry));
     const value = measure === "score" ? round.score : measure === "novelty" ? (this.novelty.get(round.address) ?? null) : null;
-    const element = isList && !round.stem.includes("]") ? this.#elements[round.number - 1] : undefined;
     const made: StripRound = {
       address: round.address,
       stem: round.stem,
@@ -250,6 +249,7 @@ class Reader {
       from: round.started,
       to: round.isOpen ? Math.max(this.now, round.ended) : round.ended,
       isOpen: round.isOpen && this.isWorking,
+      lane: round.lane,
       fill: this.#fill(round.loop, value, measure),
       value,
       measure,
@@ -258,7 +258,7 @@ class Reader {
       isBest,
       isStale: this.#stale.has(round.address),
       active: round.isOpen && this.isWorking ? (this.#active.get(round.address) ?? "") : "",
-      said: element === undefined ? found.said : firstLine(typeof element === "string" ? element : JSON.stringify(element)),
+      said: round.element ? firstLine(round.element) : found.said,
       left: inner.length ? this.#left(inner) : null,
       turns: found.turns,
       inner: inner.length ? inner : NONE,
@@ -273,14 +273,8 @@ class Reader {
   #left(inner: readonly StripLoop[]): Left | null {
     const last = inner.findLast((loop) => loop.exit !== null);
     if (last?.exit == null) return null;
-    const keeps = decisionOf(this.plan, last.loop)?.keep === "best";
-    const best = last.rounds.find((round) => round.isBest);
-    return {
-      loop: last.loop,
-      rounds: last.exit.rounds || last.rounds.length,
-      reason: last.exit.reason,
-      kept: keeps && best !== undefined && best !== last.rounds.at(-1) ? best.number : 0,
-    };
+    const { kept, reason, rounds } = last.exit;
+    return { loop: last.loop, rounds: rounds || last.rounds.length, reason, kept: kept === rounds ? 0 : kept };
   }
 
   /** Nodes outside of all loops: each of them in a run without loops, otherwise those that took time. */
@@ -308,7 +302,11 @@ class Reader {
       exit: null,
       elements: 0,
     });
-    if (isPlain) return [loop(found, overlaps(found) ? "lanes" : "rounds")];
+    if (isPlain) {
+      const lanes = assignLanes(found);
+      const placed = found.map((round, index) => ({ ...round, lane: lanes[index] ?? 0 }));
+      return [loop(placed, lanes.some((lane) => lane > 0) ? "lanes" : "rounds")];
+    }
     return found.map((round) => loop([round], "rounds"));
   }
 }
@@ -333,6 +331,7 @@ function nodeRound(one: Execution, to: number): StripRound {
     from: one.started,
     to: Math.max(one.started, to),
     isOpen: one.status === "running",
+    lane: 0,
     fill: null,
     value: null,
     measure: "none",
@@ -349,27 +348,21 @@ function nodeRound(one: Execution, to: number): StripRound {
   };
 }
 
-function overlaps(rounds: readonly { started?: number; from?: number; ended?: number; to?: number; isOpen: boolean }[]): boolean {
-  let until = -Infinity;
-  let open = 0;
-  for (const round of rounds) {
-    const from = round.started ?? round.from ?? 0;
-    if (from < until || open > 0) return true;
-    until = Math.max(until, round.ended ?? round.to ?? 0);
-    if (round.isOpen) open++;
+/** The lanes of nodes outside of loops, each the first that is free when the node begins. One that runs has no end
+ * yet. */
+export function assignLanes(nodes: readonly { from: number; to: number; isOpen?: boolean }[]): number[] {
+  const order = nodes.map((_, index) => index).sort((a, b) => (nodes[a]?.from ?? 0) - (nodes[b]?.from ?? 0) || a - b);
+  const ends: number[] = [];
+  const found = new Array<number>(nodes.length).fill(0);
+  for (const index of order) {
+    const node = nodes[index];
+    if (node === undefined) continue;
+    let lane = ends.findIndex((end) => end <= node.from);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = node.isOpen ? Infinity : Math.max(node.to, node.from);
+    found[index] = lane;
   }
-  return false;
-}
-
-function elements(input: string): readonly unknown[] {
-  if (!input.trimStart().startsWith("[")) return [];
-  try {
-    const found: unknown = JSON.parse(input);
-    return Array.isArray(found) ? found : [];
-  } catch {
-    // It only looks like a list.
-    return [];
-  }
+  return found;
 }
 
 function pausesOf(model: RunModel): Pause[] {
