@@ -34,6 +34,8 @@ def _empty(field: FieldInfo) -> Any:
     if field.type in _EMPTY:
         return _EMPTY[field.type]
     choices = get_args(field.type)
+    if type(None) in choices:
+        return None
     return (
         choices[0] if choices and isinstance(choices[0], str) else getattr(field.type, "__origin__", dict)()
     )

@@ -11,6 +11,8 @@ from typing import Any, get_args
 import msgspec
 
 from roundel.kernel.payloads import EventData, Payload, kinds_of
+from roundel.runs.view import ViewSnapshot
+from roundel.workflow.address import PathStep
 
 NAMES = tuple(dict.fromkeys(kind.event for kind in get_args(EventData)))
 """The names of all events."""
@@ -77,19 +79,28 @@ def _table(kind: type[Payload]) -> str:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON Schema of all structs that occur in events, by name, with the texts of their fields."""
-    components = msgspec.json.schema_components(
-        get_args(EventData), ref_template="#/components/schemas/{name}"
-    )
+    return _schemas(get_args(EventData), Payload)
+
+
+def view_schemas() -> dict[str, dict[str, Any]]:
+    """The same for the structs of a view that do not occur in events, nor around them."""
+    found = _schemas((ViewSnapshot,), ViewSnapshot)
+    return {name: schema for name, schema in found.items() if name not in {*schemas(), PathStep.__name__}}
+
+
+def _schemas(kinds: tuple[Any, ...], home: type[Any]) -> dict[str, dict[str, Any]]:
+    """`home` is in the module that knows all of them."""
+    components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     found: dict[str, dict[str, Any]] = dict(components[1])
     for name, schema in found.items():
-        kind = getattr(inspect.getmodule(Payload), name)
-        for field, text in field_texts(kind).items():
+        kind = getattr(inspect.getmodule(home), name, None)
+        for field, text in field_texts(kind).items() if kind is not None else ():
             schema["properties"][field] = {**_shown(schema["properties"][field]), "description": text}
     return found
 
 
 def _shown(field: dict[str, Any]) -> dict[str, Any]:
     """A field as JSON has it: one that is None by default is left out, and never null."""
-    if "default" not in field or field["default"] is not None:
+    if "default" not in field or field["default"] is not None or "anyOf" not in field:
         return field
     return {**field, "anyOf": [one for one in field["anyOf"] if one != {"type": "null"}]}

@@ -1,6 +1,7 @@
 """Writes TypeScript: web/src/api/schema.ts, the types of everything that the HTTP API sends and takes, from
-docs/openapi.json; web/src/api/events.ts, from the structs of events (kernel/payloads.py); and
-web/src/api/statuses.ts, from kernel/events.py.
+docs/openapi.json; web/src/api/events.ts, from the structs of events (kernel/payloads.py);
+web/src/api/view.ts, from those of the view of a run (runs/view.py); and web/src/api/statuses.ts, from
+kernel/events.py.
 
 A test compares the files with what this program would write.
 """
@@ -14,7 +15,7 @@ from typing import Any, get_args
 
 from roundel.kernel.events import OVER, NodeStatus, RoundStatus, RunStatus, ToolStatus
 from roundel.kernel.payloads import kinds_of
-from tools.event_types import NAMES, schemas
+from tools.event_types import NAMES, schemas, view_schemas
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "openapi.json"
@@ -24,7 +25,9 @@ STATUSES = ROOT / "web" / "src" / "api" / "statuses.ts"
 STATUSES_HEAD = "// Written by tools/web_types.py from kernel/events.py. `make tables` writes it again.\n"
 EVENTS = ROOT / "web" / "src" / "api" / "events.ts"
 EVENTS_HEAD = "// Written by tools/web_types.py from kernel/payloads.py. `make tables` writes it again.\n"
-SPARSE = ("RunOutput", "Problem")
+VIEW = ROOT / "web" / "src" / "api" / "view.ts"
+VIEW_HEAD = "// Written by tools/web_types.py from runs/view.py. `make tables` writes it again.\n"
+SPARSE = {"RunOutput", "Problem", *schemas(), *view_schemas()}
 """Answers in which fields without a value are missing."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
@@ -63,6 +66,15 @@ def event_types() -> str:
     variants = [f"  | {_variant(name)}\n" for name in NAMES]
     union = f"export type RunEvent =\n{''.join(variants)}".rstrip("\n")
     return f"{EVENTS_HEAD}{''.join(declared)}{_ENVELOPE}{union};\n"
+
+
+def view_types() -> str:
+    """The types of the view of a run; those that it shares with events come from there."""
+    own = view_schemas()
+    declared = "".join(_declaration(name, schema, True) for name, schema in sorted(own.items()))
+    used = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(own))) - set(own)
+    names = "".join(f"  {name},\n" for name in sorted(used))
+    return f'{VIEW_HEAD}import type {{\n{names}}} from "./events";\n{declared}'
 
 
 def _variant(name: str) -> str:
@@ -188,6 +200,7 @@ def main() -> None:
     TARGET.write_text(types_of(json.loads(SOURCE.read_text())))
     STATUSES.write_text(statuses())
     EVENTS.write_text(event_types())
+    VIEW.write_text(view_types())
 
 
 if __name__ == "__main__":

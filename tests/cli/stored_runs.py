@@ -122,7 +122,9 @@ class Process:
 
     def end(self) -> int:
         assert self.popen.stdout is not None
-        self.events += [json.loads(line) for line in self.popen.stdout]
+        rest = [json.loads(line) for line in self.popen.stdout]
+        # How far the run is, once a second, depends on time.
+        self.events += [event for event in rest if event["event"] != "run_progress"]
         return self.popen.wait(timeout=60)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import signal
 from pathlib import Path
 
@@ -99,7 +100,10 @@ def test_an_answer_may_have_data(folder: Path) -> None:
         assert "--data takes a JSON object" in refused.stderr
     answered = roundel(folder, "answer", "last", "--data", '{"approved": true}')
     assert (answered.exit_code, answered.stdout) == (0, "sent\n")
-    assert 'Boss  answered  {"approved": true}' in roundel(folder, "log", "last").stdout
+    assert (
+        f'Boss  answered by {getpass.getuser()}  {{"approved": true}}'
+        in roundel(folder, "log", "last").stdout
+    )
 
 
 def test_an_input_may_have_data(folder: Path) -> None:

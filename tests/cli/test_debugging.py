@@ -57,7 +57,8 @@ def newest(folder: Path) -> str:
 
 
 def events(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    return [event for event in found if event["event"] != "run_progress"]
 
 
 def queues(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -156,14 +157,15 @@ def test_json_has_the_place_of_the_pause(folder: Path) -> None:
     assert paused.exit_code == 4
     *_, changed, summary = events(paused)
     place = {"reason": "breakpoint", "address": "Writer[2]/Writer", "breakpoint": condition}
-    assert (changed["event"], changed["data"]) == ("run_state_change", {"status": "paused", **place})
+    assert changed["event"] == "run_state_change"
+    assert changed["data"].items() >= {"status": "paused", **place}.items()
     assert (summary["event"], summary["data"]["pause"]) == ("run_summary", place)
     assert "ready:" not in paused.stderr
     stepped = roundel(folder, "step", "last", "--json")
     assert stepped.exit_code == 4
     first, *_, last = events(stepped)
     assert first["seq"] == changed["seq"] + 1
-    assert first["data"] == {"status": "running", "reason": "step"}
+    assert first["data"].items() >= {"status": "running", "reason": "step"}.items()
     assert last["data"]["pause"] == {"reason": "step", "address": "Writer[2]/Critic"}
 
 

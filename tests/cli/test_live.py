@@ -208,7 +208,7 @@ def test_retried_nodes_are_not_counted_again() -> None:
     running = next(event for event in events if node_status(event) == "running")
     retried = [
         Event(
-            90,
+            len(events) + 1,
             "run_state_change",
             running.timestamp,
             "r",
@@ -217,7 +217,13 @@ def test_retried_nodes_are_not_counted_again() -> None:
             payload("run_state_change", status="running"),
         ),
         Event(
-            91, running.event, running.timestamp, "r", "Writer", running.address, NodeRunning(retried=True)
+            len(events) + 2,
+            running.event,
+            running.timestamp,
+            "r",
+            "Writer",
+            running.address,
+            NodeRunning(retried=True),
         ),
     ]
     progress = Progress()

@@ -73,7 +73,8 @@ def roundel(folder: Path, *arguments: str, input: str | None = None) -> subproce
 
 
 def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [event for event in found if event["event"] != "run_progress"]
 
 
 def test_result_goes_to_stdout_and_progress_to_stderr(folder: Path) -> None:
@@ -144,7 +145,7 @@ def test_unanswered_question_leaves_the_run_waiting(folder: Path) -> None:
     done = roundel(folder, "run", "review.yaml", "--script", "writer.yaml", "--json")
     assert done.returncode == 4
     *_, changed, summary = events(done)
-    assert changed["data"] == {"status": "waiting", "reason": "for Writer[1]/Reviewer"}
+    assert changed["data"].items() >= {"status": "waiting", "reason": "for Writer[1]/Reviewer"}.items()
     assert summary["data"]["status"] == "waiting"
     plain = roundel(folder, "run", "review.yaml", "--script", "writer.yaml")
     assert plain.returncode == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import os
 import shutil
@@ -168,7 +169,7 @@ def test_log_shows_the_events_of_a_run(finished: Path) -> None:
     told = [line[14:] for line in lines]
     assert told[0] == "started  press  tea"
     assert "Writer[1]  round 1 of 4 · Guard" in told
-    assert "Writer[1]/Editor  answered  shorter" in told
+    assert f"Writer[1]/Editor  answered by {getpass.getuser()}  shorter" in told
     assert "waiting  for Writer[1]/Editor" in told
     assert told[-1] == "completed  second draft"
     events = [json.loads(line) for line in roundel(finished, "log", "last", "--json").stdout.splitlines()]
@@ -322,11 +323,11 @@ def test_unlocked_run_resumes_in_the_same_round(folder: Path) -> None:
     done = roundel(folder, "unlock", "last", *options)
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
     log = roundel(folder, "log", "last").stdout
-    assert "unlocked  the editor is nearly happy" in log
+    assert "unlocked by Kim  the editor is nearly happy; /limits/rounds 2 → 5" in log
     assert roundel(folder, "unlock", "last", *options).exit_code == 1
     events = [json.loads(line) for line in roundel(folder, "log", "last", "--json").stdout.splitlines()]
     (unlocked,) = [event["data"] for event in events if event["event"] == "breaker_unlocked"]
-    assert (unlocked["by"], unlocked["limits"]) == ("Kim", {"rounds": 5})
+    assert (unlocked["by"], [one["path"] for one in unlocked["changes"]]) == ("Kim", ["/limits/rounds"])
 
 
 def test_records_of_a_server_are_pruned_with_or_without_runs(finished: Path) -> None:

@@ -88,9 +88,9 @@ def trace(folder: Path) -> list[tuple[Any, ...]]:
 def without_times(event: dict[str, Any]) -> dict[str, Any]:
     """Its data without what depends on the clock, and on the limits of the run."""
     data: dict[str, Any] = event["data"]
-    if event["event"] not in ("loop_round", "round_finished", "loop_exit"):
-        return data
-    left_out = ("seconds", "work_seconds", "limit", "limit_by")
+    left_out = {"total", "seconds", "work_seconds", "waited"}
+    if event["event"] in ("loop_round", "round_finished", "loop_exit"):
+        left_out |= {"limit", "limit_by"}
     return {name: value for name, value in data.items() if name not in left_out}
 
 

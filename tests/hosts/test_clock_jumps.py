@@ -78,7 +78,9 @@ def told(limits: dict[str, Any], jumps: list[float]) -> tuple[str, str, list[Any
     assert times == sorted(times)
     if not jumps:
         assert result.status in ("completed", "suspended_locked")
-    shown = [(event.seq, event.event, event.address, _untimed(event.fields())) for event in events]
+    shown = [
+        (event.seq, event.event, event.address, _untimed(event.fields())) for event in events if event.seq
+    ]
     return result.status, result.output, shown
 
 

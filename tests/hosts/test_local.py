@@ -238,9 +238,13 @@ def test_run_without_an_ask_callback_waits() -> None:
     events: list[roundel.Event] = []
     result = run_host(host_for(human_graph(), on_event=events.append))
     assert result.status == "waiting"
-    assert [event.event for event in events[-2:]] == ["human_input_required", "run_state_change"]
-    assert events[-2].fields()["prompt"] == "Which colour?"
-    assert readable(events[-1]) == {"status": "waiting", "reason": "for Ask"}
+    assert [event.event for event in events[-3:]] == [
+        "human_input_required",
+        "run_state_change",
+        "run_progress",
+    ]
+    assert events[-3].fields()["prompt"] == "Which colour?"
+    assert readable(events[-2]) == {"status": "waiting", "reason": "for Ask"}
 
 
 def test_ask_callback_answers_a_human_node() -> None:

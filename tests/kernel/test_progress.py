@@ -12,13 +12,25 @@ import pytest
 import roundel
 from roundel.kernel.commands import Ask, Call
 from roundel.kernel.facts import Answered, Fact, Finished, Outcome
-from roundel.kernel.progress import SHOWN_ARGUMENTS, SHOWN_TEXT, progress
+from roundel.kernel.payloads import decode_payload
+from roundel.kernel.progress import SHOWN_ARGUMENTS, SHOWN_GUARDS, SHOWN_TEXT
+from roundel.kernel.progress import progress as run_progress
 from roundel.kernel.snapshot import _ADDED_FIELDS, SNAPSHOTS, SnapshotError
+from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
+
+
+def progress(run: Run) -> dict[str, Any]:
+    """The progress of a run as JSON has it."""
+    shown = run_progress(run)
+    encoded = msgspec.json.encode(shown)
+    assert decode_payload(shown.event, encoded) == shown
+    found: dict[str, Any] = msgspec.json.decode(encoded)
+    return found
 
 
 class Watched(Simulator):
@@ -36,7 +48,6 @@ class Watched(Simulator):
             if event.event == "loop_round":
                 self.rounds[event.fields()["loop"]] = event.fields()["round"]
         shown = progress(self.state)
-        assert msgspec.json.decode(msgspec.json.encode(shown)) == shown
         for loop in shown["loops"]:
             assert loop["limit"] is None or 1 <= loop["round"] <= loop["limit"]
             assert loop["address"].endswith(f"[{loop['round']}]")
@@ -44,8 +55,9 @@ class Watched(Simulator):
         assert shown["usage"] == self.state.summary()["usage"]
         if self.state.over:
             assert shown["loops"] == shown["questions"] == []
-        guard = shown["guard"]
-        assert guard is None or guard["share"] >= 0
+        shares = [guard["share"] for guard in shown["guards"]]
+        assert shares == sorted(shares, reverse=True) and all(share >= 0 for share in shares)
+        assert len(shares) <= SHOWN_GUARDS
         self.looks += 1
 
 

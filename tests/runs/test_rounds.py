@@ -275,8 +275,8 @@ def test_resumed_run_shows_the_time_of_the_run(tmp_path: Path) -> None:
             run_id = await run_of_yesterday(runs)
             state = (await open_run(runs.store, run_id)).state
             state.started_at -= 100
-            progress = Progress(lambda: 5000.0)
-            progress.load_state(state)
+            view = await runs.view(run_id)
+            progress = Progress(lambda: 5000.0, before=view, worked=state.worked)
             assert progress.snapshot().seconds == pytest.approx(state.worked) and state.worked > 99
 
     asyncio.run(story())

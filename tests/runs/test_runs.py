@@ -151,7 +151,17 @@ def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
             "scores": [50, 80],
             "threshold": 90,
             "usage": (await runs.inspect(run_id)).state.summary()["usage"],
-            "guard": {"kind": "rounds", "name": "Gate", "used": 2, "limit": 5, "share": 0.4},
+            "guards": [
+                {
+                    "kind": "rounds",
+                    "name": "Gate",
+                    "used": 2,
+                    "limit": 5,
+                    "share": 0.4,
+                    "address": "Writer[2]/Gate",
+                },
+                *progress["guards"][1:],
+            ],
             "questions": ["Writer[2]/Editor"],
             "question": {"address": "Writer[2]/Editor", "node_id": "Editor", "prompt": "Good?", "tool": None},
             "active": [],
@@ -168,7 +178,7 @@ def test_a_row_shows_how_far_its_run_is(place: Path) -> None:
         assert shown(await runs.row(fork))["pause"] == {"reason": "tea"}
         await runs.stop(fork)
         over = shown(await runs.row(fork))
-        assert (over["loops"], over["questions"], over["guard"], over["score"]) == ([], [], None, 80)
+        assert (over["loops"], over["questions"], over["guards"], over["score"]) == ([], [], [], 80)
 
     using(place, story)
 

@@ -513,7 +513,7 @@ def test_scripts_in_a_text_stay_text(evil: str) -> None:
             await author.get(f"/api/v1/{quote(evil, safe='')}"),
             *[
                 await author.get(f"/api/v1/runs/{run_id}{part}")
-                for part in ("", "/output", "/script", "/state", "/events?follow=false", "/rounds")
+                for part in ("", "/output", "/script", "/state", "/events?follow=false", "/rounds", "/view")
             ],
         ]
         kinds = ("application/json", "application/problem+json", "application/yaml", "application/jsonl")

@@ -81,6 +81,7 @@ def test_no_request_about_a_long_run_keeps_the_event_loop(kind: str, tmp_path: A
         requests: dict[str, tuple[int, Callable[[], Awaitable[httpx2.Response]]]] = {
             "messages": (200, lambda: client.get(f"{path}/quarantine", params={"limit": 200})),
             "rounds": (200, lambda: client.get(f"{path}/rounds")),
+            "view": (200, lambda: client.get(f"{path}/view")),
             "script": (200, lambda: client.get(f"{path}/script")),
             "events": (200, lambda: client.get(f"{path}/events", params={"follow": False})),
             "replay": (200, lambda: client.post(f"{path}/replay", json={})),

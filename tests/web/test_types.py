@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import json
 
-from tools.web_types import EVENTS, SOURCE, STATUSES, TARGET, event_types, statuses, types_of
+from tools.web_types import (
+    EVENTS,
+    SOURCE,
+    STATUSES,
+    TARGET,
+    VIEW,
+    event_types,
+    statuses,
+    types_of,
+    view_types,
+)
 
 
 def test_types_are_those_of_the_api() -> None:
@@ -21,7 +31,14 @@ def test_types_of_events_are_those_of_their_structs() -> None:
     assert written == event_types(), "run `make tables`"
     assert '  | (Envelope & { event: "tool_call"; data: ToolCallStarted | ToolCallEnded })' in written
     assert '  status: "completed";' in written
-    assert "  cost_usd?: number | null;" in written and "  output?: string;" in written
+    assert "  cost_usd?: number;" in written and "  output?: string;" in written
+
+
+def test_types_of_views_are_those_of_their_structs() -> None:
+    written = VIEW.read_text()
+    assert written == view_types(), "run `make tables`"
+    assert "  RunUsage,\n" in written.partition("export")[0] and "interface RunUsage" not in written
+    assert "  seq: number;" in written and "  loops?: ViewedLoop[];" in written
 
 
 def test_a_field_with_a_default_is_missing_only_in_requests() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from roundel.drawing.nesting import Group, nest
-from roundel.kernel.progress import LoopPosition
+from roundel.kernel.payloads import LoopPosition
 from roundel.plan.breakpoints import address_parts
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.runs.inspection import BreakpointState, RunInspection

@@ -22,7 +22,7 @@ from roundel.cli.prompt import CHOICES, evidence
 from roundel.cli.word_diff import compare_words, counts, diff_text
 from roundel.drawing.text import truncate
 from roundel.hosts.control import Question
-from roundel.kernel.progress import GuardState
+from roundel.kernel.payloads import GuardState
 from roundel.plan.graph import NodePlan
 from roundel.runs.inspection import BlockedNode, BreakpointState, ReadyNode
 

@@ -21,7 +21,7 @@ from roundel.cli.debug_outline import RunOutline
 from roundel.cli.event_lines import format_event
 from roundel.cli.next_step import command_line, set_current_run
 from roundel.cli.output import secret_masking
-from roundel.cli.progress import Spending, UsageTotals, state_reason
+from roundel.cli.progress import UsageTotals, state_reason, usage_totals
 from roundel.cli.signals import interrupts
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attachment, Inspection
@@ -157,10 +157,9 @@ class DebugSession:
     async def _read(self, inspection: Inspection, row: RunRow) -> None:
         state = inspection.state
         summary = state.summary()
-        spending = Spending(paid=not self._scripted)
-        spending.settle(summary["usage"])
+        usage = usage_totals(state.total, paid=not self._scripted)
         lock = state.lock if state.status == "suspended_locked" else None
-        self.picture = DebugPicture(inspect_run(state), row, spending.usage(), summary, lock)
+        self.picture = DebugPicture(inspect_run(state), row, usage, summary, lock)
         self.new_events = await self.runs.events(self.run_id, after=self._seq)
         for event in self.new_events:
             self._seq = max(self._seq, event.seq)

@@ -53,16 +53,16 @@ async def _play(out: Console) -> None:
     async with Runs("memory:", on_warnings=print_warnings) as runs:
         out.rule(Text("1  A loop that ends because it is good enough", "bold"))
         out.print("A writer and a critic iterate until the score is 90, at most 8 times.\n")
-        view = _DemoView(out)
+        view = _DemoView(runs, out)
         run_id = await _start(runs, view, "polish", "a line that sells tea")
-        result = await view.watch(runs, run_id)
+        result = await view.watch(run_id)
         await _plot(runs, run_id, out)
         out.print(Text(f"{result.output}\n", "bold"))
         out.rule(Text("2  A loop that goes in circles", "bold"))
         out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
-        view = _DemoView(out)
+        view = _DemoView(runs, out)
         run_id = await _start(runs, view, "circles", "Find a day for the launch.")
-        await view.watch(runs, run_id)
+        await view.watch(run_id)
         out.print("", evidence(await runs.locked(run_id)), "", sep="\n")
         if is_interactive():
             from roundel.cli.prompt import ask
@@ -75,33 +75,36 @@ async def _play(out: Console) -> None:
 class _DemoView:
     """The live view of one run of the demo."""
 
-    def __init__(self, out: Console) -> None:
-        self.out = out
+    def __init__(self, runs: Runs, out: Console) -> None:
+        self._runs, self.out = runs, out
         self._view: LiveView | None = None
 
-    def attach(self, _run_id: str, inspection: Inspection) -> Attachment:
+    async def attach(self, run_id: str, inspection: Inspection) -> Attachment:
         from roundel.cli.live_view import LiveView
 
         # A row means that the run existed before: here, that it was unlocked. Its earlier rounds then
         # count.
-        resumed = inspection.state if inspection.row is not None else None
+        before = await self._runs.view(run_id) if inspection.row is not None else None
         self._view = LiveView(
-            inspection.plan, self.out, self.out.is_terminal, scripted=True, resumed_state=resumed
+            inspection.plan,
+            self.out,
+            self.out.is_terminal,
+            scripted=True,
+            before=before,
+            worked=inspection.state.worked if before is not None else 0.0,
         )
         # Entered here and left in `watch`: the view must exist before the first event, which precedes
         # `start`'s return.
         self._view.__enter__()
         return Attachment(on_event=self._view)
 
-    async def watch(self, runs: Runs, run_id: str) -> Result:
+    async def watch(self, run_id: str) -> Result:
         """Waits until the run is idle."""
         assert self._view is not None
         try:
-            result = await runs.wait(run_id)
-            self._view.settle(result.usage)
+            return await self._runs.wait(run_id)
         finally:
             self._view.__exit__(None, None, None)
-        return result
 
 
 async def _start(runs: Runs, view: _DemoView, name: str, text: str) -> str:
@@ -129,10 +132,10 @@ async def _unlock(runs: Runs, run_id: str, out: Console) -> None:
 
     out.print(Text("unlocked", "bold").append(", as this command does for a stored run:", "not bold"))
     out.print(Text(f"  {_command()}\n", "cyan", overflow="fold"), soft_wrap=True)
-    view = _DemoView(out)
+    view = _DemoView(runs, out)
     attach: Attach = view.attach
     await runs.unlock(run_id, REASON, checks=CHECKS, by="you", note=NOTE, execute=attach)
-    result = await view.watch(runs, run_id)
+    result = await view.watch(run_id)
     out.print(Text(f"{result.output}\n", "bold"))
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
 from roundel.cli.output import one_line
 from roundel.cli.progress import arguments_text, bound_of, report_text, wait_text
 from roundel.kernel.events import Event
@@ -11,6 +16,7 @@ from roundel.kernel.payloads import (
     BreakerTripped,
     BreakerUnlocked,
     CallWaiting,
+    Change,
     LimitReached,
     LockedByHand,
     LoopLeft,
@@ -55,15 +61,15 @@ def format_event(  # noqa: PLR0912 (a case for each event)
         case NodeRunning() | NodeCompleted() | NodeFailed() as data:
             return _node_line(address, data)
         case LoopRound(round=number) as data:
-            return f"{address}  {bound_of(event, data).label(number)}"
+            return f"{address}  {bound_of(data, is_node=_is_node(event)).label(number)}"
         case LoopLeft(rounds=rounds, reason=reason):
             return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {reason}"
         case ToolCallStarted() | ToolCallEnded() as data:
             return _tool_line(address, data)
         case QuestionAsked() as data:
             return _question_line(address, data)
-        case AnswerReceived(text=text):
-            return f"{address}  answered  {excerpt(text)}".rstrip()
+        case AnswerReceived() as data:
+            return _answer_line(address, data)
         case AnswerTimeout(action=action):
             return f"{address}  not answered in time  {_ACTIONS[action]}"
         case LimitReached() as data:
@@ -71,8 +77,9 @@ def format_event(  # noqa: PLR0912 (a case for each event)
         case BreakerTripped() as data:
             why = f": {excerpt(data.reason)}" if isinstance(data, LockedByHand) else ""
             return f"{address}  breaker tripped  {TRIPS[data.trigger].text}{why}".lstrip()
-        case BreakerUnlocked(reason=reason):
-            return f"{address}  unlocked  {excerpt(reason)}".strip()
+        case BreakerUnlocked(reason=reason, by=by, changes=changes):
+            what = "; ".join(filter(None, (reason, _changes_text(changes))))
+            return f"{address}  unlocked{_by(by)}  {excerpt(what)}".strip()
         case Warned(message=message):
             return f"{address}  warning  {excerpt(message)}".strip()
         case ProgressReported() as data:
@@ -91,6 +98,31 @@ def _question_line(address: str, data: QuestionAsked) -> str:
     question = f"{data.prompt} {arguments_text(data.tool.arguments if data.tool is not None else None)}"
     asked = f"{address}  asks  {excerpt(question)}".rstrip()
     return f"{asked}  (answer before {data.deadline})" if data.deadline else asked
+
+
+def _answer_line(address: str, data: AnswerReceived) -> str:
+    """Who answered, and what: the answer, what was changed in a tool call, or why it was rejected."""
+    what = {"changed": _changes_text(data.changes), "rejected": data.reason, "approved": ""}
+    text = what.get(data.decision, data.text)
+    return f"{address}  {data.decision}{_by(data.by)}  {excerpt(text)}".rstrip()
+
+
+def _by(person: str) -> str:
+    return f" by {one_line(person)}" if person else ""
+
+
+def _changes_text(changes: Sequence[Change] | None) -> str:
+    """What was changed: `/grams 5000 → 3000`."""
+    return ", ".join(f"{one.path} {_value(one.before)} → {_value(one.after)}" for one in changes or ())
+
+
+def _value(value: object) -> str:
+    return "none" if value is UNSET else json.dumps(value, ensure_ascii=False)
+
+
+def _is_node(event: Event) -> bool:
+    """Whether the loop of an event is a node that repeats by itself."""
+    return bool(event.path) and event.path[-1].node is not None
 
 
 def _node_line(address: str, data: NodeRunning | NodeCompleted | NodeFailed) -> str | None:

@@ -64,7 +64,6 @@ async def execute(
             if display.interrupted:
                 runs.interrupt(display.run_id)
             result = await _result(runs, display.run_id)
-            display.settle(result)
         finally:
             display.close()
         display.print_outcome(result)
@@ -129,7 +128,7 @@ class _Display(ABC):
         self._output_lost = False
         """A write failed; nothing more is written."""
 
-    def attach(self, run_id: str, inspection: Inspection) -> Attachment:
+    async def attach(self, run_id: str, inspection: Inspection) -> Attachment:
         """The engine calls this when the run is open, before it executes anything."""
         self.run_id = run_id
         # Before anything can be printed: the workflow of a stored run is only known now.
@@ -140,7 +139,7 @@ class _Display(ABC):
             command_line("resume", run_id) if self._stored else repeat_command(current_step())
         )
         return Attachment(
-            self.ask_handler(inspection),
+            await self.open(inspection),
             self.on_event,
             self.middleware,
             self.recorder,
@@ -149,16 +148,13 @@ class _Display(ABC):
             by=user_name(),
         )
 
-    def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
-        """Answers questions of the run; None leaves them open, so that the run becomes waiting."""
+    async def open(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+        """Gets ready to show a run. Returns what answers its questions; None leaves them open, so that the
+        run becomes waiting."""
         return None
 
     @abstractmethod
     def on_event(self, event: Event) -> None: ...
-
-    @abstractmethod
-    def settle(self, result: Result) -> None:
-        """Takes over the run's own figures, once the run is idle."""
 
     @abstractmethod
     def close(self) -> None:
@@ -208,9 +204,6 @@ class _JsonDisplay(_Display):
             del line["seq"]
         self.write(print_json, line)
 
-    def settle(self, result: Result) -> None:
-        pass  # the last event has the figures
-
     def close(self) -> None:
         pass  # each line is complete
 
@@ -236,16 +229,19 @@ class _LiveDisplay(_Display):
         self._view: LiveView | None = None
         self._is_visible = False
 
-    def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+    async def open(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
         from roundel.cli.live_view import LiveView
 
         terminal = console()
+        # Without a row the run is new.
+        before = await self._runs.view(self.run_id) if inspection.row is not None else None
         self._view = view = LiveView(
             inspection.plan,
             terminal,
             terminal.is_terminal,
             scripted=inspection.script is not None,
-            resumed_state=inspection.state if inspection.row is not None else None,
+            before=before,
+            worked=inspection.state.worked if before is not None else 0.0,
         )
         view.run_id = self.run_id if self._stored else ""
         if not is_interactive():
@@ -265,9 +261,6 @@ class _LiveDisplay(_Display):
 
     def on_event(self, event: Event) -> None:
         self.write(self._visible_view(), event)
-
-    def settle(self, result: Result) -> None:
-        self._visible_view().settle(result.usage)
 
     def close(self) -> None:
         if self._view is not None and self._is_visible:

@@ -13,10 +13,9 @@ width.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -29,6 +28,7 @@ from roundel.cli.progress import (
     OPEN,
     ActiveRound,
     FinishedNode,
+    LoopFigures,
     Progress,
     ProgressSnapshot,
     ToolCall,
@@ -36,8 +36,8 @@ from roundel.cli.progress import (
 )
 from roundel.drawing.text import truncate
 from roundel.kernel.events import Event, is_over
-from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
+from roundel.runs.view import ViewSnapshot
 
 
 def clock(seconds: float) -> str:
@@ -138,11 +138,11 @@ class Display:
         return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
 
     def _loop_lines(self) -> Iterator[Text]:
-        """The loops in flight as a tree. Their addresses alone tell which loop contains which."""
+        """The loops in flight as a tree."""
         loops = self.run.loops
         inside: dict[str, list[str]] = {}
-        for place in loops:
-            inside.setdefault(_around(place, loops), []).append(place)
+        for place, loop in loops.items():
+            inside.setdefault(loop.around if loop.around in loops else "", []).append(place)
 
         def nested(around: str, depth: int) -> Iterator[Text]:
             for place in inside.get(around, ()):
@@ -154,15 +154,16 @@ class Display:
     def _active(self, console: Console, width: int) -> Iterator[Text]:
         run = self.run
         shown = [address for address in run.active if not _holds_another(address, run.active)]
+        waiting, reports = run.awaiting_answer, run.reports
         for number, address in enumerate(shown[:MAX_ACTIVE_SHOWN]):
-            awaiting_answer = address in run.awaiting_answer
+            awaiting_answer = address in waiting
             sign = ("? ", "yellow") if awaiting_answer else (self._spin(3 * number) + " ", "cyan")
             label = "waits for a person" if awaiting_answer else duration(run.active[address])
             if address in run.waits:
                 sign, label = ("… ", "yellow"), f"{label} · {one_line(run.waits[address])}"
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
-            if address in run.reports:
-                yield Text.assemble(INDENT, "  ", (one_line(run.reports[address]), "italic"))
+            if address in reports:
+                yield Text.assemble(INDENT, "  ", (one_line(reports[address]), "italic"))
             if address in run.agents:
                 # Several agents in flight get one line of text each, so that all of them fit.
                 agent = run.agents[address]
@@ -179,14 +180,6 @@ class Display:
             yield _tool_line(call, self._spin(5 * number))
         if len(calls) > MAX_TOOLS:
             yield Text(f"{INDENT}and {len(calls) - MAX_TOOLS} more tool calls", "dim")
-
-
-def _around(place: str, loops: dict[str, ActiveRound]) -> str:
-    """The innermost loop in flight around the loop at a place; empty for none."""
-    outer = [
-        other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
-    ]
-    return max(outer, key=len, default="")
 
 
 def _holds_another(address: str, active: dict[str, float]) -> bool:
@@ -286,14 +279,14 @@ class Summary:
     def _tables(self) -> Iterator[Table]:
         if self.run.runs:
             yield _table(("node", "times run"), [(name, str(n)) for name, n in self.run.runs.items()])
-        if self.run.rounds:
-            rows = [(name, str(loop["rounds"]), _exit_text(loop)) for name, loop in self.run.rounds.items()]
+        if self.run.view.loops:
+            rows = [(name, str(loop.rounds), _exit_text(loop)) for name, loop in self.run.rounds.items()]
             yield _table(("loop", "rounds", "left by"), rows)
 
 
-def _exit_text(loop: dict[str, Any]) -> str:
-    by, reason = loop["by"], loop["exit_reason"]
-    return f"{by} ({reason})" if by and reason else str(reason)
+def _exit_text(loop: LoopFigures) -> str:
+    by, reason = loop.by, loop.exit_reason
+    return f"{by} ({reason})" if by and reason else reason
 
 
 def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
@@ -327,17 +320,16 @@ class LiveView:
         interactive: bool,
         *,
         scripted: bool = False,
-        resumed_state: Run | None = None,
+        before: ViewSnapshot | None = None,
+        worked: float = 0.0,
     ) -> None:
         self.console = console
         self.interactive = interactive
         self.run_id = ""
         """The id of a stored run; empty for a run that is not stored."""
         self._title = one_line(plan.workflow.graph.id) or "workflow"
-        self._progress = Progress(scripted=scripted)
+        self._progress = Progress(scripted=scripted, before=before, worked=worked)
         self._live: Live | None = None
-        if resumed_state is not None:
-            self._progress.load_state(resumed_state)
 
     def __call__(self, event: Event) -> None:
         """Takes an event, in the run's thread."""
@@ -366,10 +358,6 @@ class LiveView:
         for line in (*run.notes, ending_line(run)):
             self.console.file.write(one_line(line) + "\n")
         self.console.file.flush()
-
-    def settle(self, usage: Mapping[str, Any]) -> None:
-        """Takes over the usage of the run, once it is idle."""
-        self._progress.settle(usage)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:

@@ -382,10 +382,10 @@ def retry_command(run: str, failed_items: bool, changes: Changes, as_json: bool,
         def announced(attach: Attach) -> Attach:
             """Says which run retries the items, before its first event."""
 
-            def attach_and_announce(new_id: str, inspection: Inspection) -> Attachment:
+            async def attach_and_announce(new_id: str, inspection: Inspection) -> Attachment:
                 if new_id != run_id and not as_json:
                     echo(f"retrying the failed items of {run_id} as {new_id}")
-                return resolve_attachment(attach, new_id, inspection)
+                return await resolve_attachment(attach, new_id, inspection)
 
             return attach_and_announce
 

@@ -69,6 +69,9 @@ this order:
     publish   observers see the events; for a stored run only after the commit, since an event that a
               crash could take back must not be seen by anybody
 
+After that, at most once a second and whenever the status of the run changes, observers see how far it is
+(`run_progress`); nothing of this is computed for a run that nobody observes.
+
 A run without a journal skips the second point and publishes at once. Committing is the only operation that
 waits for anything, and the driver decides when it happens.
 """
@@ -86,7 +89,7 @@ import msgspec
 from roundel.hosts.clock import RunClock
 from roundel.hosts.contexts import RunContexts
 from roundel.hosts.live_events import Committed, LiveFeeds
-from roundel.journal.run_journal import RunJournal
+from roundel.journal.run_journal import RunJournal, progress_of
 from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
@@ -115,9 +118,21 @@ from roundel.workflow.limits import NO_TIME_LIMIT
 from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
+PROGRESS_EVERY = 1.0
+"""Seconds between two events about the progress of a run, if its status does not change."""
 
 CALL_RESULTS = (Finished, CallRefused, Answered, Expired, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot apply one, the call has failed."""
+
+
+class TimerHandle(Protocol):
+    """Something that happens later."""
+
+    def cancel(self) -> object: ...
+
+
+Timer = Callable[[float, Callable[[float], None]], TimerHandle]
+"""Calls a function, with the time of the run, after so many seconds."""
 
 
 class RunLog:
@@ -144,6 +159,13 @@ class RunLog:
         """Events of facts that are not committed yet."""
         self._written = 0
         """How many of them belong to an append that may be committed, and whose caller was cancelled."""
+        self.timer: Timer | None = None
+        """How to be called later. The driver sets it."""
+        self._shown_status: str = "new"
+        self._shown_at = 0.0
+        """When observers were last shown how far the run is, by its clock."""
+        self._due: TimerHandle | None = None
+        """Shows what they were not shown because it was too soon."""
 
     @property
     def is_full(self) -> bool:
@@ -264,6 +286,43 @@ class RunLog:
             for observe in self.observers:
                 for event in events:
                     observe(event)
+            if self.observers or (self.live is not None and self.live.is_followed(self.state.run_id)):
+                self._show_progress()
+
+    def _show_progress(self) -> None:
+        """Shows observers how far the run is, or sees to it that they learn it soon."""
+        state, before = self.state, self._shown_status
+        self._shown_status = state.status
+        if state.over:
+            return  # `run_finished` is the last event, and has the figures
+        if before == "new":  # nothing has happened yet
+            self._shown_at = state.since
+        elif state.status != before or state.since >= self._shown_at + PROGRESS_EVERY:
+            self._publish_progress(state.since, state.stamp)
+            return
+        if self._due is None and self.timer is not None:
+            # What comes next may be an hour away.
+            self._due = self.timer(self._shown_at + PROGRESS_EVERY - state.since, self._on_due)
+
+    def _on_due(self, now: float) -> None:
+        self._due = None
+        # What is not committed must not be seen, and a step may be under way in another thread: the commit
+        # shows the progress then.
+        if not (self.has_uncommitted or self.damage or self.is_slow or self.state.over):
+            self._publish_progress(now, stamp(now))
+
+    def _publish_progress(self, now: float, timestamp: str) -> None:
+        self.cancel_progress()
+        self._shown_at = now
+        data = progress_of(self.state)
+        if data is not None:
+            self._publish_unnumbered(Event(0, data.event, timestamp, self.state.run_id, None, None, data))
+
+    def cancel_progress(self) -> None:
+        """Shows no progress until something happens again."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
 
     def publish_transient(self, data: EventData, address: str, now: float, *, is_output: bool = True) -> None:
         """Publishes an event that is not part of the run, such as streamed text: it has no number and is
@@ -274,11 +333,13 @@ class RunLog:
             return
         path, part = self.state.around(address)
         node, run_id = execution.node.id, self.state.run_id
-        shown = Event(0, data.event, stamp(now), run_id, node, address, data, path, part)
+        self._publish_unnumbered(Event(0, data.event, stamp(now), run_id, node, address, data, path, part))
+
+    def _publish_unnumbered(self, shown: Event) -> None:
         for observe in self.observers:
             observe(shown)
         if self.live is not None:
-            self.live.publish(run_id, self.published, shown)
+            self.live.publish(shown.run_id, self.published, shown)
 
 
 def _replace_unencodable(fact: Fact, error: ValueError) -> Failed:

@@ -397,6 +397,10 @@ class Driver:
         """Registers the current task as the one that drives the run."""
         self._task = self._executor.task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
+        self._log.timer = self._call_later
+
+    def _call_later(self, seconds: float, act: Callable[[float], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, lambda: act(self._executor.now()))
 
     def interrupt(self, reason: str) -> None:
         """Cancels the calls in flight; the run can be resumed if it is stored. Without effect on a run that
@@ -491,6 +495,7 @@ class Driver:
         """Cancels what is left, and refuses open requests, so that no requester waits for ever."""
         self._task = None  # first, so that `request` queues nothing behind the last look below
         self._cancel_timer()
+        self._log.cancel_progress()
         await self._cancel_tasks()
         self._core.refuse_requests(str(self._lost_error or f"the run is {self._log.state.status}"))
         self._settle()

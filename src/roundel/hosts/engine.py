@@ -9,7 +9,7 @@ sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -138,9 +138,9 @@ class Attachment(Struct, frozen=True):
     """Who answers through `ask`: the name of a user, which is stored with the answers."""
 
 
-Attach = Attachment | Callable[[str, Inspection], Attachment]
+Attach = Attachment | Callable[[str, Inspection], Attachment | Awaitable[Attachment]]
 """An attachment, or a function that creates one for a run as soon as the run is open: a live view has to
-know the plan before the first event."""
+know the plan, and what the run has done so far, before the first event."""
 
 
 class RememberedRun(Struct, frozen=True):
@@ -156,9 +156,10 @@ Execute = Attach | bool
 last executed the run, which is nothing if it has not."""
 
 
-def resolve_attachment(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
+async def resolve_attachment(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
     """The attachment for a run that is about to be executed."""
-    return attach if isinstance(attach, Attachment) else attach(run_id, inspection)
+    made = attach if isinstance(attach, Attachment) else attach(run_id, inspection)
+    return made if isinstance(made, Attachment) else await made
 
 
 class Engine(Protocol):

@@ -173,6 +173,9 @@ class LiveFeeds:
         for follower in self._followers.get(run_id, ()):
             follower.publish(after, event)
 
+    def is_followed(self, run_id: str) -> bool:
+        return run_id in self._followers
+
     def commit(self, committed: Committed) -> None:
         for follower in self._followers.get(committed.run_id, ()):
             follower.commit(committed)

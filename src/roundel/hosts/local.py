@@ -186,7 +186,7 @@ class LocalEngine:
             limits = await self._shared.limits_of(group, new.started_by)
             spends = new.script is None and calls_models(new.plan)
             await self._shared.check_room(limits, ONE_CALL if spends else None, runs=False)
-        run = self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach, limits)
+        run = await self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach, limits)
         if new.stored:
             try:
                 # In this order: `use_store` fails if the store has no place for what the run needs, and
@@ -222,12 +222,12 @@ class LocalEngine:
         except TooManyRuns as error:
             raise next(too_many_runs(one) for one in limits if one.at_once == error.limit) from None
 
-    def _make_run(
+    async def _make_run(
         self, run_id: str, inspection: Inspection, attach: Attach, limits: Sequence[SharedLimit] = ()
     ) -> LocalRun:
         """Prepares a run to be executed here; WorkflowError if something is missing. The attachment is
         made first, so that a view is there before anything can fail or happen."""
-        attachment = resolve_attachment(attach, run_id, inspection)
+        attachment = await resolve_attachment(attach, run_id, inspection)
         with attachment.preparing or contextlib.nullcontext():
             return LocalRun(
                 inspection.plan,
@@ -567,7 +567,7 @@ class LocalEngine:
             if self._shared is not None and opening.row is not None:
                 limits = await self._shared.limits_of(opening.row.group, opening.row.started_by)
             used = await self.store.pieces_size(claim.run_id)
-            run = self._make_run(claim.run_id, opening, attach, limits)
+            run = await self._make_run(claim.run_id, opening, attach, limits)
             try:
                 run.use_store(self.store)
             except BaseException:

@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from roundel.hosts.engine import Inspection, RunSpec
 from roundel.hosts.live_events import LiveEvents
 from roundel.hosts.unstored_parts import NO_PARTS, UnstoredParts, given_secrets
-from roundel.journal.run_journal import Replay, RunJournal, pack, progress_of, rebuild, restore_state
+from roundel.journal.run_journal import Replay, RunJournal, pack, rebuild, restore_state, row_progress
 from roundel.journal.spending import RunsAtOnce
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.events import Event, is_over
@@ -317,7 +317,7 @@ async def create(
     step(first, started)
     entry = Entry(started, tuple(first.decisions.made))
     written = Chunk(1, pack([encode_entry(entry)]), first.seq)
-    new = replace(new, progress=progress_of(first))
+    new = replace(new, progress=row_progress(first))
     return RunJournal(store, await store.create(new, written, room=room), entry)
 
 

@@ -55,6 +55,7 @@ from roundel.kernel.facts import (
     encode_fact,
     with_decisions,
 )
+from roundel.kernel.payloads import RunProgress
 from roundel.kernel.progress import progress
 from roundel.kernel.snapshot import (
     PlanIndex,
@@ -324,9 +325,15 @@ MAX_PENDING_FACTS = 500
 """Pure nodes alone need no commit; this many facts do."""
 
 
-def progress_of(run: Run) -> dict[str, Any] | None:
-    """What the row of a run shows; None if that cannot be computed. Node types of other packages take part
-    in it, and a run must not end because of what a list shows of it."""
+def row_progress(run: Run) -> dict[str, Any] | None:
+    """What the row of a run shows, as JSON values; None if that cannot be computed."""
+    found = progress_of(run)
+    return msgspec.to_builtins(found, enc_hook=repr) if found is not None else None
+
+
+def progress_of(run: Run) -> RunProgress | None:
+    """How far a run is; None if that cannot be computed. Node types of other packages take part in it, and a
+    run must not end because of what a list shows of it."""
     try:
         return progress(run)
     except Exception:
@@ -415,7 +422,7 @@ class RunJournal:
         spent, self.spent = self.spent, []
         pieces, self.pieces = self.pieces, {}
         position = await self.store.append(
-            self.claim, first, chunk, status, summary, quiet, lambda: progress_of(run), spent, pieces
+            self.claim, first, chunk, status, summary, quiet, lambda: row_progress(run), spent, pieces
         )
         self._status = status
         self._snapshots.count(chunk)

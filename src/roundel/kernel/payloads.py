@@ -941,6 +941,109 @@ class CallWaiting(Payload, frozen=True, gc=False):
     """the model, as `provider:name`. Omitted if it is no call of a model"""
 
 
+class LoopPosition(Struct, frozen=True, gc=False):
+    """A loop that is running, in its current round."""
+
+    address: str
+    """The address of the current round, such as `Writer[3]`."""
+    loop: str
+    """The name of the loop."""
+    round: int
+    """The number of the current round, from 1."""
+    limit: int | None
+    """The most rounds that it can have: as proved, else its cap; null if there is no number."""
+    by: str = ""
+    """The guard that the limit follows from; empty for a cap, and for a node that repeats by itself."""
+
+
+class GuardState(Struct, frozen=True, gc=False):
+    """How much of a limit is used."""
+
+    kind: str
+    """What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit."""
+    name: str
+    """The node, loop or graph that has the limit."""
+    used: float
+    """How much is used."""
+    limit: float
+    """The limit."""
+    share: float
+    """How near it is: 1 if the limit is reached."""
+    address: str = ""
+    """The address of the loop or node; empty for the whole run."""
+
+
+class QuestionShown(Struct, frozen=True, gc=False):
+    """A question, as lists of runs show it."""
+
+    address: str
+    """the address of the node that asks"""
+    node_id: str
+    """the node that asks"""
+    prompt: str
+    """the beginning of the question"""
+    tool: ToolToApprove | None
+    """the tool call that needs approval, with short arguments; null for another question"""
+
+
+class PauseShown(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a run is paused."""
+
+    reason: str = ""
+    """the reason"""
+    address: str = ""
+    """where a breakpoint or a step paused it"""
+    breakpoint: str = ""
+    """the breakpoint that paused it"""
+
+
+class LockShown(Struct, frozen=True, gc=False):
+    """Why a run is locked."""
+
+    what: str
+    """a trigger of the breaker, or a limit"""
+    limit: Number | None
+    """the limit"""
+    address: str
+    """where it was locked"""
+    text: str
+    """all of it in one sentence"""
+
+
+class RunProgress(Payload, frozen=True, gc=False):
+    """How far the run is, as lists of runs show it."""
+
+    event: ClassVar[str] = "run_progress"
+
+    loops: list[LoopPosition]
+    """the loops that are running, outer ones first, each with the `address` of its current round, `loop`,
+    `round`, its `limit`, and `by`, the guard that the limit follows from"""
+    guards: list[GuardState]
+    """the limits that are nearest, at most 10, the nearest first, each with `kind`, `name`, `used`, `limit`,
+    `share` (1 if the limit is reached) and `address`"""
+    score: Number | None
+    """the newest score; null if there was none"""
+    scores: list[float]
+    """the scores of the last rounds of one loop, the oldest first: of the innermost running loop that has
+    scores, else of the loop that had one last"""
+    threshold: float | None
+    """the score that ends this loop; null if no score does"""
+    usage: RunUsage
+    """what the run has used so far"""
+    active: list[str]
+    """the ids of nodes that work now, at most 5"""
+    questions: list[str]
+    """the addresses of the open questions"""
+    work_seconds: float
+    """how long the run has worked so far: without waits for people, pauses and locks"""
+    question: QuestionShown | None = None
+    """the first open question, shortened; omitted if there is none"""
+    pause: PauseShown | None = None
+    """why the run is paused; omitted if it is not"""
+    lock: LockShown | None = None
+    """why the run is locked; omitted if it is not"""
+
+
 NodeStateChange = NodeRunning | NodeCompleted | NodeFailed | NodeSkipped
 ModelCallChange = ModelCallStarted | ModelCallEnded
 ToolCallChange = ToolCallStarted | ToolCallEnded
@@ -952,6 +1055,7 @@ EventData = (
     | ProgressReported
     | RequestSent
     | CallWaiting
+    | RunProgress
     | ContextCompacted
     | ModelCallChange
     | AsideUsage
@@ -976,9 +1080,15 @@ EventData = (
 )
 """Everything that can be the data of an event."""
 
-TRANSIENT = (TokenStream.event, ProgressReported.event, RequestSent.event, CallWaiting.event)
-"""Events about a call in flight. They are not part of the run: they have no number, are never stored,
-and reach only those who follow the run at that moment."""
+TRANSIENT = (
+    TokenStream.event,
+    ProgressReported.event,
+    RequestSent.event,
+    CallWaiting.event,
+    RunProgress.event,
+)
+"""Events about a call in flight, and pictures of the run. They are not part of the run: they have no number,
+are never stored, and reach only those who follow the run at that moment."""
 
 
 def kinds_of(name: str) -> tuple[type[Payload], ...]:

@@ -1,9 +1,9 @@
 """How far a run is: the rounds of its loops, its newest scores, its usage, the nearest limit, its question.
 
 `progress` is what lists of runs show of a run, without reading its facts. A journal computes it when it
-writes the row of the run, about once a second, so it must cost little: it looks at what is running now,
-never at the past. How new the last messages of a loop are is left out for that reason; a debugger shows
-it with all other guards (`guard_states`).
+writes the row of the run, and a host for those who follow the run (`run_progress`), each about once a
+second, so it must cost little: it looks at what is running now, never at the past. How new the last messages
+of a loop are is left out for that reason; a debugger shows it with all other guards (`guard_states`).
 
 Nothing here changes the state.
 """
@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from roundel.kernel.breaker import breaker_of, history_of
 from roundel.kernel.budget import Budget
@@ -23,8 +22,17 @@ from roundel.kernel.commands import Ask, subject_of
 from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.debugging import WaitingQueue, live_activations, waiting_queues
 from roundel.kernel.novelty import novelty
+from roundel.kernel.payloads import (
+    GuardState,
+    LockShown,
+    LoopPosition,
+    PauseShown,
+    QuestionShown,
+    RunProgress,
+    ToolToApprove,
+)
 from roundel.kernel.rounds import cap_of, proved_limit, rounds_limit
-from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Run, ToolLoop
+from roundel.kernel.state import Activation, CompositeRun, GraphInstance, Lock, Run, ToolLoop
 from roundel.kernel.token_surge import surge_figures
 from roundel.plan.graph import NodePlan
 from roundel.workflow.address import loop_path
@@ -36,86 +44,49 @@ SHOWN_ARGUMENTS = 10
 """Arguments of a tool call that lists show."""
 SHOWN_NODES = 5
 """Nodes in flight that lists show."""
+SHOWN_GUARDS = 10
+"""The nearest guards."""
 
 
-class LoopPosition(Struct, frozen=True):
-    """A loop that is running, in its current round."""
-
-    address: str
-    """The address of the current round, such as `Writer[3]`."""
-    loop: str
-    """The name of the loop."""
-    round: int
-    """The number of the current round, from 1."""
-    limit: int | None
-    """The most rounds that it can have: as proved, else its cap; None if there is no number."""
-    by: str = ""
-    """The guard that the limit follows from; empty for a cap, and for a node that repeats by itself."""
+def guard_state(kind: str, name: str, used: float, limit: float, address: str = "") -> GuardState:
+    """A guard, with how near it is."""
+    if kind == "novelty":
+        share = min(1.0, limit / used) if used > 0 else 1.0
+    else:
+        share = used / limit if limit > 0 else 1.0
+    return GuardState(kind, name, used, limit, round(share, 4), address)
 
 
-class GuardState(Struct, frozen=True):
-    """How much of a limit is used."""
-
-    kind: str
-    """What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit."""
-    name: str
-    """The node, loop or graph that has the limit."""
-    used: float
-    """How much is used."""
-    limit: float
-    """The limit."""
-    address: str = ""
-    """The address of the loop or node; empty for the whole run."""
-
-    @property
-    def share(self) -> float:
-        """How near it is: 1 if the limit is reached."""
-        if self.kind == "novelty":
-            return min(1.0, self.limit / self.used) if self.used > 0 else 1.0
-        return self.used / self.limit if self.limit > 0 else 1.0
-
-    def fields(self) -> dict[str, Any]:
-        share = round(self.share, 4)
-        return {"kind": self.kind, "name": self.name, "used": self.used, "limit": self.limit, "share": share}
-
-
-def progress(run: Run) -> dict[str, Any]:
-    """What lists of runs show of a run in any status, as JSON values."""
+def progress(run: Run) -> RunProgress:
+    """What lists of runs show of a run in any status."""
     activations = [] if run.over else live_activations(run)  # a failed run keeps what a retry needs
     loops = list(loop_positions(run, activations))
     guards = () if run.over else _counted_guards(run, activations)
-    guard = max(guards, key=lambda guard: guard.share, default=None)
     asks = [ask for call in run.calls.values() if isinstance(ask := call.command, Ask)]
     scores, threshold = _scores(run, loops, activations)
-    data: dict[str, Any] = {
-        "loops": [
-            {
-                "address": loop.address,
-                "loop": loop.loop,
-                "round": loop.round,
-                "limit": loop.limit,
-                "by": loop.by,
-            }
-            for loop in loops
-        ],
-        "score": run.guard_stats.score,
-        "scores": scores,
-        "threshold": threshold,
-        "usage": run.usage_summary(),
-        "guard": guard.fields() if guard is not None else None,
-        "questions": [ask.address for ask in asks],
-        "active": _active(run),
-        "work_seconds": max(0.0, round(run.worked, 3)) if run.root is not None else 0.0,
-    }
-    if asks:
-        data["question"] = _question(run, asks[0])
-    if run.status == "paused":
-        data["pause"] = run.pause_details()
-    if run.lock is not None:
-        # Without its evidence, which may be long; the summary has it.
-        lock = run.lock
-        data["lock"] = {"what": lock.what, "limit": lock.limit, "address": lock.address, "text": str(lock)}
-    return data
+    return RunProgress(
+        loops=loops,
+        guards=nearest_first(guards)[:SHOWN_GUARDS],
+        score=run.guard_stats.score,
+        scores=scores,
+        threshold=threshold,
+        usage=run.total,
+        active=_active(run),
+        questions=[ask.address for ask in asks],
+        work_seconds=max(0.0, round(run.worked, 3)) if run.root is not None else 0.0,
+        question=_question(run, asks[0]) if asks else None,
+        pause=PauseShown(**run.pause_details()) if run.status == "paused" else None,
+        lock=_lock(run.lock) if run.lock is not None else None,
+    )
+
+
+def nearest_first(guards: Iterable[GuardState]) -> list[GuardState]:
+    return sorted(guards, key=lambda guard: -guard.share)
+
+
+def _lock(lock: Lock) -> LockShown:
+    """A lock without its evidence, which may be long; the summary has it."""
+    return LockShown(lock.what, lock.limit, lock.address, str(lock))
 
 
 def _scores(
@@ -162,16 +133,16 @@ def _active(run: Run) -> list[str]:
     return list(found)
 
 
-def _question(run: Run, ask: Ask) -> dict[str, Any]:
+def _question(run: Run, ask: Ask) -> QuestionShown:
     """A question as lists show it: short, whatever a model has written."""
     about = subject_of(ask, run.plan)
     tool = about.get("tool")
-    return {
-        "address": ask.address,
-        "node_id": run.plan.sites[ask.site].id,
-        "prompt": str(about.get("prompt", ""))[:SHOWN_TEXT],
-        "tool": {"name": tool["name"], "arguments": _short(tool.get("arguments"))} if tool else None,
-    }
+    return QuestionShown(
+        ask.address,
+        run.plan.sites[ask.site].id,
+        str(about.get("prompt", ""))[:SHOWN_TEXT],
+        ToolToApprove(tool["name"], _short(tool.get("arguments"))) if tool else None,
+    )
 
 
 def _short(arguments: Any) -> Any:
@@ -229,12 +200,12 @@ def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardSt
     for activation in activations:
         if activation.parent is not None:
             cap = cap_of(run, activation)
-            yield GuardState("rounds", activation.name, activation.round, cap, activation.address)
+            yield guard_state("rounds", activation.name, activation.round, cap, activation.address)
     for composite in _composites(run, activations):
         limit = rounds_limit(composite)
         if composite.execution.node.kind.loops and limit is not None:
             address = f"{composite.stem}{composite.round}]"
-            yield GuardState("rounds", composite.execution.node.id, composite.round, limit, address)
+            yield guard_state("rounds", composite.execution.node.id, composite.round, limit, address)
     for queue in waiting_queues(run):
         guard = _node_guard(run, queue)
         if guard is not None:
@@ -244,12 +215,12 @@ def _counted_guards(run: Run, activations: list[Activation]) -> Iterator[GuardSt
         spent = budget.spent_amounts(run.worked)
         for name, allowed in budget.limits.items():
             if name in spent:
-                yield GuardState(name, budget.name, spent[name], allowed)
+                yield guard_state(name, budget.name, spent[name], allowed)
     if run.time_limit < NO_TIME_LIMIT:
-        yield GuardState("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
+        yield guard_state("seconds", "breaker", max(0.0, round(run.worked, 3)), round(run.time_limit, 3))
     if run.plan.breaker.detects_token_surges and run.guard_stats.first_calls:
         counted, most = surge_figures(run)
-        yield GuardState("tokens", "breaker", counted, round(most))
+        yield guard_state("tokens", "breaker", counted, round(most))
 
 
 def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
@@ -262,14 +233,14 @@ def _node_guard(run: Run, queue: WaitingQueue) -> GuardState | None:
     if bound.seconds is not None:
         since = getattr(memory, "since", None)
         elapsed = 0.0 if since is None else max(0.0, run.worked_at(run.since) - since)
-        return GuardState("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
+        return guard_state("seconds", node.id, round(elapsed, 3), bound.seconds, queue.address)
     if bound.rounds is None:
         return None
     used = memory if isinstance(memory, int) else 0
     if node.kind.name == "loop" and queue.unit is not None:
         # It counts the rounds of its loop, unless a message has given it a larger number.
         used = activation.loop_round + getattr(getattr(memory, "history", None), "ahead", 0)
-    return GuardState("rounds", node.id, used, bound.rounds, queue.address)
+    return guard_state("rounds", node.id, used, bound.rounds, queue.address)
 
 
 def _tool_guards(run: Run) -> Iterator[GuardState]:
@@ -280,7 +251,7 @@ def _tool_guards(run: Run) -> Iterator[GuardState]:
     loops.update((id(item), item) for item, _ in run.held if isinstance(item, ToolLoop))
     for tool_loop in loops.values():
         execution, conversation = tool_loop.execution, tool_loop.conversation
-        yield GuardState(
+        yield guard_state(
             "tool_rounds", execution.node.id, conversation.rounds, conversation.max_rounds, execution.address
         )
 
@@ -304,7 +275,7 @@ def _novelty_guards(activations: list[Activation]) -> Iterator[GuardState]:
         breaker = breaker_of(plan, activation.name)
         value = _last_novelty(history_of(activation.instance, entry))
         if breaker.detects_dead_loops and value is not None:
-            yield GuardState(
+            yield guard_state(
                 "novelty", activation.name, round(value, 3), breaker.threshold, activation.address
             )
 

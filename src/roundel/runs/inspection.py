@@ -24,7 +24,8 @@ from roundel.kernel.debugging import (
     waiting_queues,
 )
 from roundel.kernel.events import RunStatus
-from roundel.kernel.progress import GuardState, LoopPosition, guard_states, loop_positions
+from roundel.kernel.payloads import GuardState, LoopPosition
+from roundel.kernel.progress import guard_states, loop_positions, nearest_first
 from roundel.kernel.state import (
     NEXT_ROUND,
     START_CALLS,
@@ -177,7 +178,7 @@ def inspect_run(run: Run) -> RunInspection:
             for queue in sorted(queues, key=_queue_order)
             if (messages := waiting(queue.messages))
         ),
-        tuple(sorted(guard_states(run, activations), key=lambda guard: -guard.share)),
+        tuple(nearest_first(guard_states(run, activations))),
         tuple(breakpoint_states(run)),
         dict(run.plan.graph.vars),
     )

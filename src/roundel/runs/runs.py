@@ -67,6 +67,7 @@ from roundel.runs.inspection import BreakpointState, RunInspection, breakpoint_s
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, RoundTally, count_events
 from roundel.runs.store_feed import ReplayPool, StoreFeed
+from roundel.runs.view import ViewSnapshot
 from roundel.workflow.breakpoints import BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
@@ -405,7 +406,7 @@ class Runs:
     async def _show_finished(self, run_id: str, attach: Attach) -> None:
         """Shows a run that was completed by a change alone to the process that retried it: its events from
         the change on, or its end if it is a new run."""
-        attachment = resolve_attachment(attach, run_id, await self.inspect(run_id))
+        attachment = await resolve_attachment(attach, run_id, await self.inspect(run_id))
         if attachment.on_event is None:
             return
         events = await self.events(run_id)
@@ -718,10 +719,23 @@ class Runs:
 
     async def rounds(self, run_id: str) -> Sequence[LoopRounds]:
         """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
+        return await asyncio.to_thread((await self._counted(run_id)).loops)
+
+    async def view(self, run_id: str) -> ViewSnapshot:
+        """What people see of a run now. A `RunFold` continues from it (`RunFold.restore`)."""
+        return (await self._counted(run_id)).fold.snapshot()
+
+    async def _counted(self, run_id: str) -> RoundTally:
         run_id = await self.find(run_id)
-        tally = RoundTally(await self._speakers(run_id))
+        tally = await self.tally(run_id)
         await count_events(self.store, run_id, tally)
-        return await asyncio.to_thread(tally.loops)
+        return tally
+
+    async def tally(self, run_id: str) -> RoundTally:
+        """A tally that has no events yet, for those of a run."""
+        run_id = await self.find(run_id)
+        row = await self.store.row(run_id)
+        return RoundTally(await self._speakers(run_id), is_pruned=bool(row.pruned))
 
     async def call(self, run_id: str, address: str, call: int | None = None) -> CallDetails:
         """What one call of a model or a tool got and returned: the `call`-th at its address, the last one

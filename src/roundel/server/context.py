@@ -30,9 +30,9 @@ from roundel.server.logs import note_caller
 from roundel.server.long_work import LongWork
 from roundel.server.problems import Problem, not_found
 from roundel.server.readiness import StoreProbe
-from roundel.server.round_figures import RoundFigures
 from roundel.server.security import UNSAFE, host_port
 from roundel.server.sign_in import FailureLimiter
+from roundel.server.view_cache import ViewCache
 from roundel.server.worker_pool import WORKERS, WorkerPool
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.policy import Policy, check_policy
@@ -99,7 +99,7 @@ class ServerContext:
         self.probe = StoreProbe(documents)
         self.plans: dict[tuple[str, str], bytes] = {}
         """Encoded plans by run and density, the one that was asked for last at the end."""
-        self.round_figures = RoundFigures(runs)
+        self.views = ViewCache(runs)
         self.long_work = LongWork()
         self.metrics = create_metrics()
         """The metrics of all runs that this server executes; None if their package is missing."""

@@ -104,6 +104,18 @@ def round_address(path: Path) -> str:
     return _written(path)
 
 
+def loop_of(address: str) -> str:
+    """What the addresses of all rounds of an entry of a loop begin with: `Writer[3].Coder` for
+    `Writer[3].Coder[2]`."""
+    return address.rpartition("[")[0]
+
+
+def node_key(path: Path, node_id: str) -> str:
+    """The node in a drawing: its id, after those of the nodes around it."""
+    around = [address_label(step.node) for step in path if step.node is not None]
+    return "/".join([*around, address_label(node_id)])
+
+
 def _written(path: Path) -> str:
     found, joint = "", ""
     for step in path:

@@ -175,6 +175,22 @@ export interface EndNotReached {
   edges: string[];
 }
 
+/** How much of a limit is used. */
+export interface GuardState {
+  /** What it limits: rounds, seconds, tokens, …; `novelty` is one that must not fall below its limit. */
+  kind: string;
+  /** The node, loop or graph that has the limit. */
+  name: string;
+  /** How much is used. */
+  used: number;
+  /** The limit. */
+  limit: number;
+  /** How near it is: 1 if the limit is reached. */
+  share: number;
+  /** The address of the loop or node; empty for the whole run. */
+  address?: string;
+}
+
 /** The run reached a limit, and no new step starts. */
 export interface LimitReached {
   /** `rounds`; the name of a [budget](limits.md#limits); `unpriced` for a model [without a known price](limits.md#unknown-prices); `items` for a list that is too long; for an agent `tool_rounds` or `calls_per_round` */
@@ -199,6 +215,18 @@ export interface LimitReached {
   messages?: LoopMessage[];
   /** true if this locks the run; false if the run goes on, or is locked already */
   locks?: boolean;
+}
+
+/** Why a run is locked. */
+export interface LockShown {
+  /** a trigger of the breaker, or a limit */
+  what: string;
+  /** the limit */
+  limit: number | null;
+  /** where it was locked */
+  address: string;
+  /** all of it in one sentence */
+  text: string;
 }
 
 /** A person locked the run. */
@@ -252,6 +280,20 @@ export interface LoopMessage {
   repeats?: string;
   /** for a repetitive message: the small differences, each as `[before, now]` */
   changed?: string[][];
+}
+
+/** A loop that is running, in its current round. */
+export interface LoopPosition {
+  /** The address of the current round, such as `Writer[3]`. */
+  address: string;
+  /** The name of the loop. */
+  loop: string;
+  /** The number of the current round, from 1. */
+  round: number;
+  /** The most rounds that it can have: as proved, else its cap; null if there is no number. */
+  limit: number | null;
+  /** The guard that the limit follows from; empty for a cap, and for a node that repeats by itself. */
+  by?: string;
 }
 
 /** A round of a loop, a `loop_agent` or a `debate` starts. */
@@ -426,6 +468,16 @@ export interface NodeSkipped {
   ran?: boolean;
 }
 
+/** Why a run is paused. */
+export interface PauseShown {
+  /** the reason */
+  reason?: string;
+  /** where a breakpoint or a step paused it */
+  address?: string;
+  /** the breakpoint that paused it */
+  breakpoint?: string;
+}
+
 /** The processes of the run died again and again. */
 export interface ProcessesDied {
   trigger: "crashes";
@@ -461,6 +513,18 @@ export interface QuestionAsked {
   timeout?: number;
   /** for a tool: the address of the agent */
   caller?: string;
+}
+
+/** A question, as lists of runs show it. */
+export interface QuestionShown {
+  /** the address of the node that asks */
+  address: string;
+  /** the node that asks */
+  node_id: string;
+  /** the beginning of the question */
+  prompt: string;
+  /** the tool call that needs approval, with short arguments; null for another question */
+  tool: ToolToApprove | null;
 }
 
 /** A message in the queue of a human node. */
@@ -535,6 +599,34 @@ export interface RunFinished {
   work_seconds?: number;
   /** the person who stopped the run, if one did and is known */
   by?: string;
+}
+
+/** How far the run is, as lists of runs show it. */
+export interface RunProgress {
+  /** the loops that are running, outer ones first, each with the `address` of its current round, `loop`, `round`, its `limit`, and `by`, the guard that the limit follows from */
+  loops: LoopPosition[];
+  /** the limits that are nearest, at most 10, the nearest first, each with `kind`, `name`, `used`, `limit`, `share` (1 if the limit is reached) and `address` */
+  guards: GuardState[];
+  /** the newest score; null if there was none */
+  score: number | null;
+  /** the scores of the last rounds of one loop, the oldest first: of the innermost running loop that has scores, else of the loop that had one last */
+  scores: number[];
+  /** the score that ends this loop; null if no score does */
+  threshold: number | null;
+  /** what the run has used so far */
+  usage: RunUsage;
+  /** the ids of nodes that work now, at most 5 */
+  active: string[];
+  /** the addresses of the open questions */
+  questions: string[];
+  /** how long the run has worked so far: without waits for people, pauses and locks */
+  work_seconds: number;
+  /** the first open question, shortened; omitted if there is none */
+  question?: QuestionShown;
+  /** why the run is paused; omitted if it is not */
+  pause?: PauseShown;
+  /** why the run is locked; omitted if it is not */
+  lock?: LockShown;
 }
 
 /** The first event of every run. */
@@ -775,6 +867,7 @@ export type RunEvent =
   | (Envelope & { event: "progress"; data: ProgressReported })
   | (Envelope & { event: "call_sent"; data: RequestSent })
   | (Envelope & { event: "call_waiting"; data: CallWaiting })
+  | (Envelope & { event: "run_progress"; data: RunProgress })
   | (Envelope & { event: "context_compacted"; data: ContextCompacted })
   | (Envelope & { event: "model_call"; data: ModelCallStarted | ModelCallEnded })
   | (Envelope & { event: "aside_usage"; data: AsideUsage })

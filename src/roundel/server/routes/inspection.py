@@ -18,6 +18,7 @@ from roundel.kernel.events import RoundStatus, stamp
 from roundel.runs.calls import CallDetails, TextPage, page_of, shortened
 from roundel.runs.inspection import RunInspection
 from roundel.runs.rounds import LoopRounds
+from roundel.runs.view import ViewSnapshot
 from roundel.server.admission import Route
 from roundel.server.bodies import Cursor, ResponseBody, ShortText, problems
 from roundel.server.context import context_of
@@ -33,6 +34,10 @@ router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=Route)
 
 PAGE_CHARACTERS = 1_000_000
 """A page of rounds ends when their outputs have so many characters."""
+MAX_EXECUTIONS = 100_000
+"""How many executions a view may have."""
+MAX_VIEW_BYTES = 32_000_000
+"""How long it may be."""
 MAX_PLANS = 50
 """How many encoded plans a server keeps; one of 300 nodes has some 200 kB."""
 
@@ -153,6 +158,25 @@ def _encode_call(details: CallDetails, query: CallQuery) -> bytes:
     return msgspec.json.encode(found, enc_hook=repr)
 
 
+@router.get("/runs/{run_id}/view", responses={**problems(409, 429), 200: struct_response(ViewSnapshot)})
+async def get_view(run_id: RunId, request: Request, who: Viewer) -> Response:
+    """What is to see of the run up to the event `seq`: its rounds, executions, calls and questions. A page
+    continues with the events after it. What has its default is left out. 409 for a run with too much to see
+    for one answer."""
+    context = context_of(request)
+    row = await context.visible_row(who, run_id)
+    async with context.long_work.turn(who, row):
+        return json_response(await context.views.view(row, _encode_view))
+
+
+def _encode_view(view: ViewSnapshot) -> bytes:
+    encoded = msgspec.json.encode(view, enc_hook=repr) if len(view.order) <= MAX_EXECUTIONS else b""
+    if not 0 < len(encoded) <= MAX_VIEW_BYTES:
+        detail = "the view of this run is too large for one answer: read its rounds, in pages, or its events"
+        raise Problem(409, "conflict", detail)
+    return encoded
+
+
 class RoundView(ResponseBody):
     """The figures of one round."""
 
@@ -256,12 +280,7 @@ async def get_rounds(
     row = await context.visible_row(who, run_id)
     encode = partial(_encode_rounds, query)
     async with context.long_work.turn(who, row):
-        if not row.pruned:
-            return json_response(await context.round_figures.read(run_id, query.loop, encode))
-        # Pruning has removed events that were counted before.
-        context.round_figures.forget(run_id)
-        loops = [one for one in await context.runs.rounds(run_id) if query.loop in ("", one.loop)]
-        return json_response(await asyncio.to_thread(encode, loops))
+        return json_response(await context.views.rounds(row, query.loop, encode))
 
 
 def _encode_rounds(query: RoundsQuery, loops: Sequence[LoopRounds]) -> bytes:

@@ -273,7 +273,9 @@ class RunList(ResponseBody):
 def run_view(row: RunRow) -> RunView:
     # A run that continues keeps the summary of when it was last idle, which is not true any more.
     summary, progress = (row.summary or {}) if row.status != "running" else {}, row.progress or {}
-    guard, lock = progress.get("guard"), summary.get("lock")
+    # An earlier version stored only the nearest guard.
+    guard = next(iter(progress.get("guards") or ()), progress.get("guard"))
+    lock = summary.get("lock")
     if lock is not None:
         lock = {**lock, "text": (progress.get("lock") or {}).get("text", "")}
     loops = summary.get("loops") or {}
