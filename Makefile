@@ -100,6 +100,10 @@ tables: $(READY)  ## write the tables of fields, and the HTTP API, into the manu
 	@$(BIN)/python -m tools.api_docs
 	@$(BIN)/python -m tools.web_types
 
+.PHONY: streams
+streams: $(READY)  ## record the streams of events, and their views, that every reader is tested with
+	@$(BIN)/python -m tools.streams
+
 .PHONY: page
 page: $(PAGE_READY)  ## build the web page, and serve it with two loops to watch
 	@$(BIN)/roundel serve --demo

@@ -68,6 +68,14 @@ def without_figures(data: EventData) -> EventData:
     return replace(data, **figures)
 
 
+FIGURES = frozenset({"first_token", "lane", "seconds", "total", "waited", "work_seconds"})
+
+
+def timeless(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of an event in JSON without what depends on the clock, and on which call ends first."""
+    return {name: value for name, value in data.items() if name not in FIGURES}
+
+
 FOR_PROGRAMS = frozenset(
     {
         "attempts", "before", "by", "call", "caller", "cause", "inside", "locks", "messages", "node",

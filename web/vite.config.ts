@@ -7,7 +7,7 @@ const server = process.env.ROUNDEL_SERVER ?? "http://127.0.0.1:8420";
 // What every page needs is one file: small ones compress worse, and each costs a request.
 const PACKAGES = ["react/", "react-dom/", "scheduler/", "wouter", "regexparam", "zustand/esm/(vanilla|react).mjs"];
 const QUERIES = "@tanstack/(query-core|react-query)/(?!.*(infiniteQueryObserver|useInfinite|useMutation))";
-const PARTS = ["api/(client|queries|requests)\\.", "i18n/", "styles/(base|fonts|tokens)", "app/(App|TopBar|app|keys|leaving|messages|pages|theme|top_bar)\\.", "live/connection", "ui/(Button|GuardBar|Icon|State|Status|later|toasts|button|guard_bar|state|status|toasts)\\."];
+const PARTS = ["api/(client|queries|requests)\\.", "i18n/", "styles/(base|fonts|tokens)", "app/(App|TopBar|app|keys|leaving|messages|pages|theme|top_bar)\\.", "live/(connection|address_parts)\\.", "ui/(Button|GuardBar|Icon|State|Status|later|toasts|button|guard_bar|state|status|toasts)\\."];
 const FRAME = new RegExp(`rolldown/runtime|web/node_modules/(${[...PACKAGES, QUERIES].join("|")})|/src/(${PARTS.join("|")})`);
 const EARLY = /\/src\/(early|i18n\/since|api\/(client|requests)|pages\/runs\/(filter|requests))\.ts/;
 

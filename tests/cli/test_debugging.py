@@ -12,6 +12,7 @@ from click.testing import Result
 from tests.cli import stored_runs
 from tests.cli.stored_runs import Process, has_started, open_gate, prepare, roundel, runs
 from tests.cli.test_safe_output import CANARY, is_safe
+from tests.events import timeless
 
 FLOW = """
 graph:
@@ -57,8 +58,7 @@ def newest(folder: Path) -> str:
 
 
 def events(result: Result) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    return [event for event in found if event["event"] != "run_progress"]
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def queues(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -158,14 +158,15 @@ def test_json_has_the_place_of_the_pause(folder: Path) -> None:
     *_, changed, summary = events(paused)
     place = {"reason": "breakpoint", "address": "Writer[2]/Writer", "breakpoint": condition}
     assert changed["event"] == "run_state_change"
-    assert changed["data"].items() >= {"status": "paused", **place}.items()
+    assert timeless(changed["data"]) == {"status": "paused", "cause": "breakpoint", **place}
     assert (summary["event"], summary["data"]["pause"]) == ("run_summary", place)
     assert "ready:" not in paused.stderr
     stepped = roundel(folder, "step", "last", "--json")
     assert stepped.exit_code == 4
     first, *_, last = events(stepped)
     assert first["seq"] == changed["seq"] + 1
-    assert first["data"].items() >= {"status": "running", "reason": "step"}.items()
+    changed_to = {name: first["data"][name] for name in ("status", "reason", "cause")}
+    assert changed_to == {"status": "running", "reason": "step", "cause": "step"}
     assert last["data"]["pause"] == {"reason": "step", "address": "Writer[2]/Critic"}
 
 

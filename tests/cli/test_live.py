@@ -26,9 +26,10 @@ from roundel.kernel.payloads import NodeRunning
 from roundel.llm.script import script_from
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.runs.fold import RunFold
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
-from tests.events import node_status, payload
+from tests.events import event_of, node_status, payload
 
 REVIEW = {
     "id": "review",
@@ -233,6 +234,44 @@ def test_retried_nodes_are_not_counted_again() -> None:
     assert (snapshot.runs, snapshot.status) == ({"Writer": 1}, "running")
     assert list(snapshot.active) == [running.address]
     assert format_event(retried[1]) == "Writer[1]/Writer  retried"
+
+
+def test_the_view_of_a_resumed_run_begins_with_its_events_so_far() -> None:
+    plan = plan_of(REVIEW)
+    events = events_of(plan)
+    before = until(events, "Writer[2]/Reviewer", "running")
+    fold = RunFold()
+    for event in before:
+        fold.apply(event)
+    now = 100.0
+    progress = Progress(lambda: now, before=fold.snapshot(), worked=40)
+    shown = progress.snapshot()
+    assert shown.seconds == 40 and shown.usage.model_calls == 3
+    assert [(loop.loop, loop.number) for loop in shown.loops.values()] == [("Writer", 2)]
+    assert shown.active == {"Writer[2]/Reviewer": 0}, "the call is made again"
+    now += 5
+    assert progress.snapshot().active == {"Writer[2]/Reviewer": 5}
+    whole = Progress(lambda: now)
+    for event in events:
+        whole.apply_event(event)
+    for event in events[len(before) :]:
+        progress.apply_event(event)
+    resumed, followed = progress.snapshot(), whole.snapshot()
+    assert (resumed.view, resumed.runs, resumed.rounds) == (followed.view, followed.runs, followed.rounds)
+
+
+def test_lines_say_who_answered_and_what_was_changed() -> None:
+    def line(**data: Any) -> str | None:
+        given = {"text": "{}", "via": "person", **data}
+        return format_event(event_of("human_input_received", 1, "A", "A[1]/order", **given))
+
+    changes = [{"path": "/grams", "before": 5000, "after": 3000}, {"path": "/tea", "after": "oolong"}]
+    assert line(text="fine", by="ann", decision="answered") == "A[1]/order  answered by ann  fine"
+    assert line(by="ann", decision="approved") == "A[1]/order  approved by ann"
+    assert line(decision="rejected", reason="too much") == "A[1]/order  rejected  too much"
+    assert line(by="ann", decision="changed", changes=changes) == (
+        'A[1]/order  changed by ann  /grams 5000 → 3000, /tea none → "oolong"'
+    )
 
 
 RETRIED = {"status": "running", "retried": True}

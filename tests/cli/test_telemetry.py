@@ -49,7 +49,12 @@ def test_run_answered_in_another_process_is_one_trace(folder: Path) -> None:
         answered = roundel(folder, "answer", "last", "yes", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
         assert answered.returncode == 0, answered.stderr
     names = sorted(span.name for span in collector.spans)
-    assert names == ["invoke_agent A", "invoke_workflow asked", "invoke_workflow asked", "node P", "node P"]
+    assert names == [
+        "chat script",
+        "invoke_agent A",
+        *["invoke_workflow asked"] * 2,
+        *["node P"] * 2,
+    ]
     assert len({span.trace_id for span in collector.spans}) == 1
     assert "gen_ai.client.token.usage" in collector.metric_names
 

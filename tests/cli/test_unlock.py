@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.stored_runs import Process, roundel
+from tests.events import timeless
 
 FLOW = """
 breaker: false
@@ -87,10 +88,10 @@ def trace(folder: Path) -> list[tuple[Any, ...]]:
 
 def without_times(event: dict[str, Any]) -> dict[str, Any]:
     """Its data without what depends on the clock, and on the limits of the run."""
-    data: dict[str, Any] = event["data"]
-    left_out = {"total", "seconds", "work_seconds", "waited"}
-    if event["event"] in ("loop_round", "round_finished", "loop_exit"):
-        left_out |= {"limit", "limit_by"}
+    data = timeless(event["data"])
+    if event["event"] not in ("run_started", "loop_round"):
+        return data
+    left_out = ("limit", "limit_by", "limits")
     return {name: value for name, value in data.items() if name not in left_out}
 
 

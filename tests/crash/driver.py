@@ -49,6 +49,8 @@ async def reply(self: ScriptedModel, request: Request, say: StreamCallback | Non
 
 
 def show(event: roundel.Event) -> None:
+    if not event.seq:  # transient: whether there is one depends on the time
+        return
     kills.append("shown", encode_event(event).decode())
     kills.reach("event")
 

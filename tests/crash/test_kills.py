@@ -26,6 +26,7 @@ import pytest
 from roundel.hosts.stored_run import read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import Event, decode_event
+from tests.events import timeless
 
 ROOT = Path(__file__).parents[2]
 RANDOM_RUNS = 25
@@ -86,11 +87,8 @@ class Story:
 
 
 def plain(event: Event) -> tuple[Any, ...]:
-    data = {
-        name: value
-        for name, value in event.fields().items()
-        if name not in ("deadline", "seconds", "work_seconds", "lane", "entry")
-    }
+    left_out = ("deadline", "entry")
+    data = {name: value for name, value in timeless(event.fields()).items() if name not in left_out}
     return event.event, event.node_id, event.address, data
 
 

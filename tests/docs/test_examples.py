@@ -47,7 +47,7 @@ ENDS: dict[str, dict[str, Any]] = {
     },
     "polish": {
         "output": "Picked before the sun is up. Yours by four.",
-        "loops": {"Writer": {"rounds": 4, "exit_reason": "score_threshold_reached", "entries": 1}},
+        "loops": {"Writer": {"rounds": 4, "exit_reason": "score_threshold_reached", "entries": 1, "best": 4}},
     },
     "python_functions": {"output": "Please close the door", "data": {"words": 4}},
     "review_loop": {

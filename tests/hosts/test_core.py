@@ -61,7 +61,7 @@ def test_run_does_not_depend_on_the_order_of_results(seed: int, stored: bool) ->
     host.run(lambda host: host.finish_one() if dice.random() < 0.3 else None)
     same(host, seed)
     assert not host.core.in_flight
-    assert [event.seq for event in host.shown if event.seq] == list(range(1, host.state.seq + 1))
+    assert [event.seq for event in host.shown if event.seq] == list(range(1, host.log.state.seq + 1))
 
 
 @settings(max_examples=100, deadline=None)

@@ -150,7 +150,7 @@ def test_a_stored_run_is_read_as_it_happened(
         result = await roundel.run_async(workflow, "go", script=script, store=store, on_event=shown.append)
         before = await open_run(store, result.run_id)
         other_machine()
-        assert await read_events(store, result.run_id) == shown
+        assert await read_events(store, result.run_id) == [event for event in shown if event.seq]
         after = await open_run(store, result.run_id)
         assert after.state.status == before.state.status == result.status
         assert after.state.summary() == before.state.summary()

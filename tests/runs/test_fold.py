@@ -220,6 +220,15 @@ def test_a_call_in_flight_shows_what_it_waits_for() -> None:
     assert (call.status, call.error, call.attempt) == ("failed", "429", 0)
 
 
+def test_the_nearest_limits_are_those_that_the_run_tells() -> None:
+    folded = fold(OPEN)
+    told = event_of("run_progress", 0, active=["Writer"])
+    folded.apply(told)
+    view = folded.snapshot()
+    assert view.progress is told.data and view.seq == 3
+    assert msgspec.json.decode(encoded(view), type=ViewSnapshot) == view
+
+
 def test_an_unused_round_costs_nothing() -> None:
     assert rounds_of(fold(OPEN).snapshot())["W[1]"].usage is NO_USAGE
     assert isinstance(event_of("run_state_change", status="running").data, RunStateChanged)

@@ -433,7 +433,8 @@ def test_shutdown_ends_streams_without_an_end(tmp_path: Path) -> None:
             async with client.stream("GET", f"{url}/events") as stream:
                 async for chunk in stream.aiter_bytes():
                     names += [name for _, name, _ in reader.feed(chunk)]
-                    own.stop()
+                    if names:  # the first chunk may hold none
+                        own.stop()
             assert names and "end" not in names
 
     asyncio.run(work())
@@ -508,13 +509,19 @@ def test_watcher_who_sees_none_of_many_events_keeps_up() -> None:
     async def work() -> None:
         store = InMemoryStore()
         runs = Runs(store)
-        hub = EventHub(runs, window_bytes=SMALL)
+        hub = EventHub(runs, window_bytes=10 * SMALL)
         stream = hub.stream_all(["blue"], EventCursor(0))
         waiting = asyncio.ensure_future(anext(stream))
         await runs.result(await start(runs, 100, group="red"))
         own = await start(runs, 1, group="blue")
-        first = SseReader().feed(await waiting)
-        assert {json.loads(data)["run_id"] for _, name, data in first if name != "behind"} == {own}
+        chunk = await waiting
+        found: list[str] = []
+        while not found:  # a chunk may hold only that events were left out
+            found = [
+                json.loads(data)["run_id"] for _, name, data in SseReader().feed(chunk) if name != "behind"
+            ]
+            chunk = b"" if found else await anext(stream)
+        assert set(found) == {own}
         await stream.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(work())

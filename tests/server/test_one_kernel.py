@@ -253,7 +253,7 @@ async def asked(runs: Runs, run_id: str, address: str) -> None:
 
 
 async def collect_from(runs: Runs, run_id: str) -> list[Event]:
-    return [event async for event in runs.follow(run_id)]
+    return [event async for event in runs.follow(run_id) if event.seq]
 
 
 async def read_all(runs: Runs, batches: list[EventBatch]) -> None:

@@ -81,7 +81,7 @@ def test_a_view_continues_where_the_last_request_stopped(monkeypatch: pytest.Mon
 
 def test_only_the_newest_views_are_kept() -> None:
     async def work(server: Server) -> None:
-        client = await server.client("viewer")
+        client, run_id = await server.client("viewer"), ""
         for _ in range(MAX_RUNS + 2):
             run_id = await finished(server, 1)
             assert (await client.get(f"{RUNS}/{run_id}/view")).status_code == 200

@@ -36,7 +36,7 @@ def test_every_run_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_that_is_put_back_is_found(defect: str) -> None:
-    found = simulate("--cases", "400", "--first", "--defect", defect)
+    found = simulate("--cases", "1000", "--first", "--defect", defect)
     assert found.returncode == 1, f"not found: {found.stdout[-500:]}{found.stderr[-2_000:]}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.telemetry.conventions import enclosing_addresses
+from roundel.workflow.address import enclosing_addresses
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ const vite = await createServer({
   server: { middlewareMode: true, ws: false, watch: null },
   optimizeDeps: { noDiscovery: true },
 });
-const { RunModel } = await vite.ssrLoadModule("/src/live/run_model.ts");
+const { RunModel, costOf, tokensOf } = await vite.ssrLoadModule("/src/live/run_model.ts");
 const { workSeconds } = await vite.ssrLoadModule("/src/live/work.ts");
 const { repeatingNodes } = await vite.ssrLoadModule("/src/pages/run/context.ts");
 
@@ -31,7 +31,7 @@ for (const [name, { plan, events }] of Object.entries(JSON.parse(await text(proc
     work: workSeconds(model.idle, model.started, model.latest),
     exits: Object.fromEntries([...model.loops.values()].map((entry) => [entry.loop, entry.exit?.reason ?? ""])),
     rounds: Object.fromEntries(
-      [...model.rounds.values()].map((round) => [round.address, { ...round, failures: round.failures.length }]),
+      [...model.rounds.values()].map((round) => [round.address, { ...round, tokens: tokensOf(round.usage), cost: costOf(round) }]),
     ),
   };
 }

@@ -124,7 +124,7 @@ def test_filters_are_in_the_url(pages: Pages, runs: dict[str, str]) -> None:
     expect(page.get_by_label("Status:")).to_have_value("")
 
     page.get_by_label("Started:").select_option("24h")
-    expect(page.get_by_role("heading", name="Finished in the last 24 hours")).to_be_visible()
+    expect(page.get_by_role("heading", name="Finished in the last 24 h")).to_be_visible()
     page.get_by_role("searchbox").fill("nothing is called like this")
     expect(page.get_by_text("No run matches these filters.")).to_be_visible()
     page.get_by_role("button", name="Clear filters").click()

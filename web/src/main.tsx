@@ -9,9 +9,7 @@ import { loadPage } from "./app/pages";
 import "./styles/base.css";
 
 function draw(): void {
-  const root = document.getElementById("root");
-  if (root === null) throw new Error("the page has no #root");
-  createRoot(root).render(
+  createRoot(document.getElementById("root") as HTMLElement).render(
     <StrictMode>
       <QueryClientProvider client={queryClient}>
         <Router aroundNav={aroundNavigation}>

@@ -7,22 +7,19 @@ the graphs inside nodes may use the same ids, so it also compares the nodes arou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from roundel.drawing.nesting import Group, nest
 from roundel.kernel.payloads import LoopPosition
-from roundel.plan.breakpoints import address_parts
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.runs.inspection import BreakpointState, RunInspection
-
-_ROUND = re.compile(r"\[[0-9]+\]$")
+from roundel.workflow.address import address_parts, has_separators, split_round
 
 
 def address_labels(address: str) -> list[str]:
     """The loops and nodes of an address, from the outside inwards, without rounds and numbers."""
-    return [_ROUND.sub("", part) for part in address_parts(address)]
+    return [split_round(part)[0] for part in address_parts(address)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,7 @@ class RunOutline:
         folded = [node for node in nodes if node.id.casefold().startswith(name.casefold())]
         if exact or len(folded) == 1:
             return (exact or folded)[0]
-        return self.find(name) if "/" in name or "[" in name else None
+        return self.find(name) if has_separators(name) else None
 
     def positions(self, seen: RunInspection) -> Mapping[int, NodePosition]:
         """What the run does at each node, by site."""

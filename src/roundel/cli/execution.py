@@ -31,7 +31,7 @@ from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
 from roundel.kernel.events import Event, is_over, stamp
 from roundel.kernel.facts import secrets_of
-from roundel.kernel.payloads import NodeCompleted, with_report
+from roundel.kernel.payloads import NodeCompleted, RunProgress, with_report
 from roundel.llm.script import ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
@@ -196,6 +196,8 @@ class _JsonDisplay(_Display):
         self.stream = standard_output()
 
     def on_event(self, event: Event) -> None:
+        if isinstance(event.data, RunProgress):
+            return  # it depends on the time when it is shown, and says nothing new to who reads all events
         line: Any = event
         if not event.seq or isinstance(event.data, NodeCompleted):
             line = msgspec.to_builtins(event, enc_hook=repr)

@@ -28,7 +28,7 @@ from roundel.cli.progress import (
     OPEN,
     ActiveRound,
     FinishedNode,
-    LoopFigures,
+    LoopRow,
     Progress,
     ProgressSnapshot,
     ToolCall,
@@ -38,6 +38,7 @@ from roundel.drawing.text import truncate
 from roundel.kernel.events import Event, is_over
 from roundel.plan.graph import Plan
 from roundel.runs.view import ViewSnapshot
+from roundel.workflow.address import is_below
 
 
 def clock(seconds: float) -> str:
@@ -186,7 +187,7 @@ def _holds_another(address: str, active: dict[str, float]) -> bool:
     """Whether a node inside this one is in flight: only that one is shown, since it says more."""
     # Quadratic in the number of nodes in flight, in every frame; beyond 100 most of them are not shown
     # anyway.
-    return len(active) < 100 and any(other.startswith(address + "/") for other in active)
+    return len(active) < 100 and any(is_below(other, address) for other in active)
 
 
 def _tool_line(call: ToolCall, spin: str) -> Text:
@@ -284,7 +285,7 @@ class Summary:
             yield _table(("loop", "rounds", "left by"), rows)
 
 
-def _exit_text(loop: LoopFigures) -> str:
+def _exit_text(loop: LoopRow) -> str:
     by, reason = loop.by, loop.exit_reason
     return f"{by} ({reason})" if by and reason else reason
 

@@ -191,7 +191,7 @@ class FinishedNode(NamedTuple):
     """An error edge took the failure, and the run goes on."""
 
 
-class LoopFigures(NamedTuple):
+class LoopRow(NamedTuple):
     """What the summary says of a loop, over all its entries: an inner loop of ten entries is one row."""
 
     rounds: int
@@ -260,17 +260,17 @@ class ProgressSnapshot:
         return found
 
     @property
-    def rounds(self) -> dict[str, LoopFigures]:
+    def rounds(self) -> dict[str, LoopRow]:
         """The rounds of each loop, and how it was left last."""
-        found: dict[str, LoopFigures] = {}
+        found: dict[str, LoopRow] = {}
         for loop in self.view.loops:
-            before = found.get(loop.loop, LoopFigures(0, "", ""))
+            before = found.get(loop.loop, LoopRow(0, "", ""))
             reason, by = (loop.exit.reason, loop.exit.by) if loop.exit is not None else before[1:]
-            found[loop.loop] = LoopFigures(before.rounds + len(loop.rounds), reason, by)
+            found[loop.loop] = LoopRow(before.rounds + len(loop.rounds), reason, by)
         if self.finished is None:
             return found
         return {
-            name: LoopFigures(totals.rounds, totals.exit_reason, found[name].by if name in found else "")
+            name: LoopRow(totals.rounds, totals.exit_reason, found[name].by if name in found else "")
             for name, totals in self.finished.loops.items()
         }
 

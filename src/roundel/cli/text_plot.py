@@ -16,6 +16,7 @@ from rich.text import Text
 from roundel.cli.output import one_line
 from roundel.cli.plot import Measure, measures
 from roundel.runs.rounds import LoopRounds, Round
+from roundel.workflow.address import innermost_round, loop_of
 
 COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
 MAX_ROWS = 24
@@ -70,9 +71,8 @@ def _number(one: Round, rounds: tuple[Round, ...]) -> str:
     entries = sum(other.number == 1 for other in rounds)
     if entries < 2:
         return str(one.number)
-    outer = one.address.rpartition(".")[0]
-    around = outer[outer.rfind("[") + 1 : -1] if outer.endswith("]") else ""
-    return f"{around}.{one.number}" if around.isdigit() else str(one.number)
+    _, number = innermost_round(loop_of(one.address))
+    return f"{number}.{one.number}" if number else str(one.number)
 
 
 def _cells(found: list[Measure], number: int) -> Iterator[Text]:

@@ -286,7 +286,13 @@ class RunLog:
             for observe in self.observers:
                 for event in events:
                     observe(event)
-            if self.observers or (self.live is not None and self.live.is_followed(self.state.run_id)):
+            state = self.state
+            # Nearly every step ends here: it is too soon, and a timer is set.
+            if (
+                self._due is None
+                or state.status != self._shown_status
+                or state.since >= self._shown_at + PROGRESS_EVERY
+            ) and (self.observers or (self.live is not None and self.live.is_followed(state.run_id))):
                 self._show_progress()
 
     def _show_progress(self) -> None:
@@ -604,13 +610,7 @@ class HostCore:
         It does nothing that `on_result` and `next` do not do. It exists because nearly every step of a
         run that has one agent at a time takes this path, and a queue and a decision for each step would
         cost as much as the kernel does."""
-        if (
-            self._requests
-            or self._results
-            or self.is_draining
-            or self._log.is_slow
-            or self._clock.is_behind
-        ):
+        if self._requests or self._results or self.is_draining or self._log.is_slow or self._clock.is_behind:
             self.on_result(fact, address)
             return None
         log, in_flight = self._log, self.in_flight

@@ -103,8 +103,7 @@ def add_texts(db: sqlite3.Connection, run: int, texts: Mapping[str, bytes]) -> N
 
 
 def add_pieces(db: sqlite3.Connection, run: int, pieces: Mapping[str, bytes]) -> None:
-    """Adds what model calls got. Packed here, in the thread that writes: an event loop has better things to
-    do than to compress texts."""
+    """Adds what model calls got. Packed here, in the thread that writes, unless they are short."""
     if pieces:
         add_texts(db, run, {digest: _pack_piece(body) for digest, body in pieces.items()})
 

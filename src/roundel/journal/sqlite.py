@@ -34,7 +34,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -171,6 +171,9 @@ MANY_APPENDS = 10_000
 SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
 """Checks the fence in the same statement, and changes no row if it is old."""
 
+MAX_INLINE_BYTES = 50_000
+"""Bytes of pieces up to which the event loop packs and writes them itself: less than a millisecond."""
+
 
 class SqliteStore(RunRows, ControlRequests, SpendingRows):
     """Runs in one SQLite file. Created by `open_store` (registry.py), or by programs directly.
@@ -276,7 +279,11 @@ class SqliteStore(RunRows, ControlRequests, SpendingRows):
             row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence, chunk.seq)
             appended = (claim, first, chunk)
             if pieces:
-                position = await self._writer.write(lambda db: self._append_with(db, row, appended, pieces))
+                job = partial(self._append_with, row=row, appended=appended, pieces=pieces)
+                if sum(map(len, pieces.values())) > MAX_INLINE_BYTES:  # packing them takes a while
+                    position = await self._writer.write(job)
+                else:
+                    position = await self._writer.write_rows(job, can_wait=quiet)
             else:
                 position = await self._writer.add(APPEND, row, self._refusal, appended, can_wait=quiet)
         else:

@@ -360,6 +360,29 @@ class InlineWriter:
         self._rows += 1 + int(len(rows) * SHARED_PAGES)
         return added
 
+    def run(self, job: Job[T]) -> T | None:
+        """Does a job that writes a few rows, in one transaction. None as for `add_batch`."""
+        if not self._may_begin():
+            return None
+        started = perf_counter()
+        db: sqlite3.Connection | None = None
+        try:
+            db = self._connection or self._open_connection()
+            if db is None:
+                return None
+            db.execute("BEGIN IMMEDIATE")
+            result = job(db)
+            db.execute("COMMIT")
+        except (sqlite3.Error, StoreError, OSError):
+            if db is not None and db.in_transaction:
+                db.rollback()
+            return None
+        finally:
+            self._lock.release()
+            self._charge(perf_counter() - started)
+        self._rows += 1
+        return result
+
     @property
     def is_over_budget(self) -> bool:
         """The event loop was blocked long enough in this iteration."""
@@ -494,23 +517,36 @@ class Writer:
         share a RowBatch. `can_wait`: the caller has nothing else in flight, so blocking the event loop
         for the disk delays nobody in its run. Returns the id of a row that was inserted, and 0 if nothing
         had to change."""
-        alone = self.appenders == 1 and (can_wait or not self._waits_for_disk)
-        added = (
-            self._inline.add(statement, row, explain_refusal, context) if alone and self._is_idle() else None
-        )
-        if added is not None:
-            self.commits += 1
-            if self._inline.is_over_budget:
-                # Other tasks on the loop run now, which is quicker than to let the thread write the next
-                # row. Not before the row is written: a caller that is cancelled here must not lose it.
-                await asyncio.sleep(0)
-            return added
+        if self._is_alone(can_wait):
+            added = self._inline.add(statement, row, explain_refusal, context)
+            if added is not None:
+                await self._written_inline()
+                return added
         batch = self._batch()
         rows = batch[-1] if batch else None
         if not isinstance(rows, RowBatch) or rows.statement != statement:
             rows = RowBatch(statement, explain_refusal, asyncio.get_running_loop())
             batch.append(rows)
         return await rows.add(row, context)
+
+    async def write_rows(self, job: Job[T], *, can_wait: bool = False) -> T:
+        """Like `write`, for a job that adds a few rows: inline if that is possible, as in `add`."""
+        if self._is_alone(can_wait):
+            done = self._inline.run(job)
+            if done is not None:
+                await self._written_inline()
+                return done
+        return await self.write(job)
+
+    def _is_alone(self, can_wait: bool) -> bool:
+        return self.appenders == 1 and (can_wait or not self._waits_for_disk) and self._is_idle()
+
+    async def _written_inline(self) -> None:
+        self.commits += 1
+        if self._inline.is_over_budget:
+            # Other tasks on the loop run now, which is quicker than to let the thread write the next row. Not
+            # before the row is written: a caller that is cancelled here must not lose it.
+            await asyncio.sleep(0)
 
     async def _do(self, job: Job[T], writes: bool, separate: bool = False) -> T:
         loop = asyncio.get_running_loop()

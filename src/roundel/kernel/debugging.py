@@ -51,7 +51,7 @@ from roundel.kernel.state import (
 )
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
-from roundel.workflow.address import innermost_round, is_in_round, round_in
+from roundel.workflow.address import innermost_round, is_in_round, is_round, round_in
 from roundel.workflow.breakpoints import BREAKPOINT_NAMES, Breakpoint, address_pattern
 from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message
@@ -207,7 +207,7 @@ def _is_at(debug: DebugState, breakpoint: Breakpoint, stop: StopPoint) -> bool:
     if found.end() == len(stop.address):
         return True
     # The stop is inside what the breakpoint names. If that is a round, its first node is where it begins.
-    if not at.endswith("]"):
+    if not is_round(at):
         return False
     rounds, address = debug.rounds_hit.setdefault(at, []), stop.address[: found.end()]
     if address in rounds:

@@ -1096,10 +1096,9 @@ class Run:
         """Sets the status and emits `run_state_change`."""
         self.status = status
         worked = round(self.worked, 3)
-        changed = RunStateChanged(
-            status, reason, address, breakpoint, cause, by, questions, self.total, worked
+        self.emit(
+            RunStateChanged(status, reason, address, breakpoint, cause, by, questions, self.total, worked)
         )
-        self.emit(changed)
 
     def finished(self, by: str = "") -> RunFinished:
         """The data of `run_finished`; `by` is the person who stopped the run."""

@@ -129,10 +129,15 @@ def unlock(run: Run, fact: Unlocked) -> None:
 def _changes(run: Run, lock: Lock, fact: Unlocked) -> list[Change]:
     """What the person changes, with the values before."""
     known = _raisable_limits(run, lock)
-    changes = [Change(f"/limits/{name}", known[name], limit) for name, limit in fact.limits.items()]
+    changes = [Change(f"/limits/{name}", known[name], _whole(limit)) for name, limit in fact.limits.items()]
     if fact.message is not None:
         changes.append(Change("/message", _last_text(run), fact.message))
     return changes
+
+
+def _whole(limit: float) -> float:
+    """As people write it: 5, not 5.0, which is what a fact has."""
+    return int(limit) if limit == int(limit) else limit
 
 
 def _scope(lock: Lock) -> str:

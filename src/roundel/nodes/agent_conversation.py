@@ -480,10 +480,11 @@ def call_labels(reply: Reply) -> list[str]:
 
     They depend on the reply alone, so a replay gives each call the same address and idempotency key."""
     labels: list[str] = []
+    counts: dict[str, int] = {}
     for request in reply.tool_calls:
         label = address_label(request.name or "tool")[:MAX_LABEL_LENGTH]
-        same = sum(1 for other in labels if other.partition("#")[0] == label)
-        labels.append(f"{label}#{same + 1}" if same else label)
+        counts[label] = count = counts.get(label, 0) + 1
+        labels.append(f"{label}#{count}" if count > 1 else label)
     return labels
 
 

@@ -6,31 +6,18 @@ user would wait for a pause that does not come. So it is an error, with a sugges
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
 
 from roundel.plan.graph import Plan
 from roundel.plan.loops import survey
-from roundel.workflow.address import address_label
+from roundel.workflow.address import address_label, address_parts, last_number, split_round
 from roundel.workflow.breakpoints import Breakpoint, BreakpointError, BreakpointSource, parse_breakpoint
 from roundel.workflow.diagnostics import Report, did_you_mean
 
-_SEPARATORS = re.compile(r"/|(?<=\])\.")
-"""Between the parts of an address. A full stop is one only behind a round."""
-_NUMBERS = re.compile(r"#[0-9]+(?:\.[0-9]+(?=/|$))?")
-"""The number of a part of a dynamic edge, or of a further run of a body in the same round."""
-_LAST_NUMBER = re.compile(r"#[0-9]+(?:\.[0-9]+)?$")
-_ROUND = re.compile(r"(.+)\[([0-9]+)\]")
 _MOST_SUGGESTED = 20
 """How many unknown names are compared with all names of the workflow."""
 _MOST_LISTED = 20
-
-
-def address_parts(address: str) -> list[str]:
-    """The loops, with their rounds, and the nodes of an address, from the outside inwards, without numbers of
-    parts."""
-    return _SEPARATORS.split(_NUMBERS.sub("", address))
 
 
 def check_breakpoints(plan: Plan, report: Report) -> None:
@@ -77,18 +64,18 @@ def breakpoint_problem(plan: Plan, breakpoint: Breakpoint, names: _Names | None 
         return ""
     loops = names.loops
     for part in address_parts(at):
-        found = _ROUND.fullmatch(part)
-        if found and found[1] not in loops:
-            return _unknown("loop", found[1], loops, names)
-        if found and not found[2].strip("0"):
+        name, number = split_round(part)
+        if number is not None and name not in loops:
+            return _unknown("loop", name, loops, names)
+        if number == 0:
             return f"the breakpoint '{at}' is never reached: rounds count from 1"
-        if not found and part not in nodes:
+        if number is None and part not in nodes:
             return _unknown("node", part, nodes, names)
-    number = _LAST_NUMBER.search(at)
-    if number is not None:
+    left_out = last_number(at)
+    if left_out:
         return (
             f"the breakpoint '{at}' is never reached: a run stops before all parts of a node together, and "
-            f"before the nodes inside of one part; leave out '{number[0]}', or name a node inside"
+            f"before the nodes inside of one part; leave out '{left_out}', or name a node inside"
         )
     return ""
 

@@ -49,6 +49,7 @@ from roundel.kernel.payloads import (
     RequestSent,
     RoundFinished,
     RunFinished,
+    RunProgress,
     RunStarted,
     RunStateChanged,
     RunUsage,
@@ -74,7 +75,7 @@ from roundel.runs.view import (
     ViewedWarning,
     ViewSnapshot,
 )
-from roundel.workflow.address import Path, loop_of, node_key, round_address, rounds_around
+from roundel.workflow.address import Path, is_in_round, loop_of, node_key, round_address, rounds_around
 from roundel.workflow.limits import dollars, picodollars
 
 
@@ -168,7 +169,7 @@ class RunFold:
     def _innermost(self, path: Path, address: str) -> str:
         """The address of the innermost round around a place; empty if there is none."""
         if not path:
-            if "[" not in address:
+            if not is_in_round(address):
                 return ""
             # Events of earlier versions have no path.
             return next((each for each in reversed(rounds_around(address)) if each in self._rounds), "")
@@ -771,6 +772,9 @@ class RunFold:
         else:
             self._change_tool(event, {"waits": data})
 
+    def _progressed(self, event: Event, data: RunProgress) -> None:
+        self._view = replace(self._view, progress=data)
+
     def _change_call(self, event: Event, call: int, changes: dict[str, Any]) -> None:
         one = self._at_work(event)
         at = _in_flight(one.calls, call) if one is not None else None
@@ -882,5 +886,6 @@ _HANDLERS: dict[type, Callable[[RunFold, Event, Any], None]] = {
     ProgressReported: RunFold._reports,
     RequestSent: RunFold._sent,
     CallWaiting: RunFold._waits,
+    RunProgress: RunFold._progressed,
 }
 """What an event does. Those that say nothing about the run as a whole or about a node are left out."""

@@ -100,7 +100,7 @@ from roundel.nodes.loop_controllers import ArrayController
 from roundel.nodes.services import failure_type, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.overrides import LimitValue, LimitValues
-from roundel.workflow.address import address_label, text
+from roundel.workflow.address import address_label, is_round, text
 from roundel.workflow.breakpoints import Breakpoint
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.document import AllowPaths
@@ -567,7 +567,7 @@ def lists_around(state: Run, address: str) -> ListRounds:
 
 def _node_that_ended(event: Event) -> str:
     """The address of the node whose loop has ended: the event has that of its last round, if it had one."""
-    if not (event.address or "").endswith("]"):
+    if not is_round(event.address or ""):
         return event.address or ""
     *around, step = event.path
     return text(tuple(around), address_label(step.node or ""), step.part)

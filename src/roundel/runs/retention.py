@@ -20,10 +20,10 @@ from roundel.journal.documents import LATER, DocumentStore
 from roundel.journal.store import Store, StoreError, StoreFailure
 from roundel.kernel.events import Event, is_over
 from roundel.kernel.payloads import NodeCompleted
+from roundel.workflow.address import innermost_round
 
 T = TypeVar("T")
 KEEP_NOTHING = "nothing"
-_ROUND = re.compile(r"^(.*)\[(\d+)\]")
 _EVERY = re.compile(r"every:([1-9]\d*)")
 # What a reader needs to understand the rounds that are left.
 ALWAYS_KEPT = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
@@ -83,8 +83,8 @@ def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
     greedy."""
     wanted = _wanted_rounds(events, policy)
     for event in events:
-        place = _ROUND.match(event.address or "")
-        if place is None or event.event in ALWAYS_KEPT or (place[1], int(place[2])) in wanted:
+        place = innermost_round(event.address or "")
+        if not place[0] or event.event in ALWAYS_KEPT or place in wanted:
             yield event
 
 
@@ -126,10 +126,9 @@ def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int
     rounds: dict[str, dict[int, None]] = {}
     scores: dict[tuple[str, int], float] = {}
     for event in events:
-        place = _ROUND.match(event.address or "")
-        if place is None:
+        loop, number = innermost_round(event.address or "")
+        if not loop:
             continue
-        loop, number = place[1], int(place[2])
         rounds.setdefault(loop, {})[number] = None
         score = event.data.score if isinstance(event.data, NodeCompleted) else None
         if isinstance(score, (int, float)) and not isinstance(score, bool):

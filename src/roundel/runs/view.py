@@ -19,9 +19,11 @@ from roundel.kernel.payloads import (
     CallWaiting,
     Change,
     Decision,
+    Number,
     ProgressReported,
     Purpose,
     QueuedInput,
+    RunProgress,
     RunUsage,
     SkipCause,
     StateCause,
@@ -66,15 +68,15 @@ class ViewedCall(Part, frozen=True, gc=False):
     """The input tokens; null if they are not known."""
     output_tokens: int | None = None
     """The output tokens; null if they are not known."""
-    cost_usd: float | None = None
+    cost_usd: Number | None = None
     """What it cost; null if that is not known."""
     cached: bool = False
     """Whether the answer came from the cache."""
     scripted: bool = False
     """Whether a script answered."""
-    seconds: float | None = None
+    seconds: Number | None = None
     """The time inside the provider; null if it is not known."""
-    first_token: float | None = None
+    first_token: Number | None = None
     """The seconds of the last attempt until its first part, if the answer was streamed."""
     stop: StopReason = ""
     """Why the model stopped."""
@@ -111,9 +113,9 @@ class ViewedTool(Part, frozen=True, gc=False):
     """The result that the model gets; null while there is none."""
     called: bool = False
     """Whether the tool was called."""
-    seconds: float | None = None
+    seconds: Number | None = None
     """The time inside the tool; null if it is not known."""
-    waited: float | None = None
+    waited: Number | None = None
     """How many seconds a person took to decide about it; null if nobody was asked."""
     decision: Decision | None = None
     """What a person decided about it."""
@@ -144,7 +146,7 @@ class ViewedQuestion(Part, frozen=True, gc=False):
     """The tool call that needs approval."""
     deadline: str = ""
     """The time by which it must be answered."""
-    timeout: float | None = None
+    timeout: Number | None = None
     """The seconds until then."""
 
 
@@ -171,7 +173,7 @@ class ViewedAnswer(Part, frozen=True, gc=False):
     """How the arguments of a tool call were changed."""
     reason: str = ""
     """Why a tool call was rejected."""
-    waited: float | None = None
+    waited: Number | None = None
     """How many seconds the answer took."""
     expired: str = ""
     """What happened instead, if nobody answered in time."""
@@ -212,7 +214,7 @@ class ViewedExecution(Part, frozen=True, gc=False):
     """What the node says about this execution."""
     messages: int = 0
     """How many messages it returned."""
-    score: float | None = None
+    score: Number | None = None
     """The score that it reports, or that is in its data."""
     port: str | None = None
     """The port by which its messages left."""
@@ -269,11 +271,11 @@ class ViewedRound(Part, frozen=True, gc=False):
     """The address of the round around it."""
     lane: int = 0
     """Its place beside other rounds of its loop, from 0."""
-    seconds: float | None = None
+    seconds: Number | None = None
     """How long it took; null until it has ended."""
-    work_seconds: float | None = None
+    work_seconds: Number | None = None
     """How long it took, without the time in which the run did not work."""
-    score: float | None = None
+    score: Number | None = None
     """The last score inside it."""
     best: int | None = None
     """The round with the highest score by its end."""
@@ -461,7 +463,7 @@ class ViewSnapshot(Part, frozen=True, gc=False):
     """When the run began."""
     ended: str = ""
     """When it ended."""
-    work_seconds: float | None = None
+    work_seconds: Number | None = None
     """How long it had worked when its status last changed; null if that is not known."""
     workflow: str = ""
     """The id of its graph."""
@@ -499,3 +501,6 @@ class ViewSnapshot(Part, frozen=True, gc=False):
     """What people changed."""
     warnings: tuple[ViewedWarning, ...] = ()
     """What is probably not as intended."""
+    progress: RunProgress | None = None
+    """How far it is, and which limits are nearest, as the process that executes it told last; null if
+    it did not."""

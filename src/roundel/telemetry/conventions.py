@@ -8,7 +8,6 @@ number of labels.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -98,29 +97,6 @@ def format_message(role: str, text: str, stop: str = "") -> str:
 
 def to_json(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=repr).decode()
-
-
-_SEPARATORS = "/.[#"
-"""Names in addresses contain none of these, since addresses escape them."""
-
-
-def enclosing_addresses(address: str) -> Iterator[str]:
-    """Every address that may contain an address, the nearest first.
-
-    `Writer[3].Analyst[2]/mean` is in round 2 of the node `Writer[3]/Analyst`, in round 3 of the loop
-    Writer. A node in a loop has a slash in its address, but its rounds have a dot, so both forms are
-    tried.
-    """
-    while True:
-        cut = max(map(address.rfind, _SEPARATORS))
-        if cut < 0:
-            return
-        cut_at, address = address[cut], address[:cut]
-        yield address
-        if cut_at == "[":
-            loop, dot, name = address.rpartition(".")
-            if dot and "/" not in name:
-                yield f"{loop}/{name}"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

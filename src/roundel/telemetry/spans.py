@@ -77,13 +77,12 @@ from roundel.telemetry.conventions import (
     TOOL_RESULT,
     WORKFLOW,
     RunRegistry,
-    enclosing_addresses,
     format_message,
     model_attributes,
     to_json,
     to_nanoseconds,
 )
-from roundel.workflow.address import innermost_round
+from roundel.workflow.address import enclosing_addresses, innermost_round
 from roundel.workflow.limits import dollars, picodollars
 
 pending_span_ids: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)

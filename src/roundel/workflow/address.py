@@ -19,6 +19,7 @@ since the text alone does not tell a round of a loop from a round of a node that
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -74,6 +75,15 @@ _SEGMENT = re.compile(
 _ROUND = re.compile(r"\[[0-9]+\]")
 _ROUND_NUMBER = re.compile(r"\[\d*\]?")
 _PART = re.compile(r"#([0-9.]+)$")
+_SEPARATORS = re.compile(r"/|(?<=\])\.")
+"""Between the parts of an address. A full stop is one only behind a round."""
+_NUMBERS = re.compile(r"#[0-9]+(?:\.[0-9]+(?=/|$))?")
+"""The number of a part of a dynamic edge, or of a further run of a body in the same round."""
+_LAST_NUMBER = re.compile(r"#[0-9]+(?:\.[0-9]+)?$")
+MAX_DIGITS = 18
+_LAST_ROUND = re.compile(r"(.+)\[([0-9]+)\]")
+_CUTS = "/.[#"
+"""Labels contain none of these but the full stop, since they are escaped."""
 
 
 @lru_cache(maxsize=4096)
@@ -199,3 +209,56 @@ def part_of(address: str) -> str:
     """The part of a dynamic edge at the end of the address of a node."""
     found = _PART.search(address)
     return found[1] if found else ""
+
+
+def has_separators(text: str) -> bool:
+    """Whether a text that somebody typed can only be an address, and not the id of a node."""
+    return "/" in text or "[" in text
+
+
+def is_round(address: str) -> bool:
+    """Whether it is the address of a round."""
+    return address.endswith("]")
+
+
+def is_below(address: str, node: str) -> bool:
+    """Whether an address is inside a node; that of one of its rounds is not."""
+    return address.startswith(f"{node}/")
+
+
+def address_parts(address: str) -> list[str]:
+    """The loops, with their rounds, and the nodes of an address, from the outside inwards, without numbers of
+    parts. Unlike `segments` it takes any text, such as the beginning of an address that somebody typed."""
+    return _SEPARATORS.split(_NUMBERS.sub("", address))
+
+
+def split_round(part: str) -> tuple[str, int | None]:
+    """A part of an address without the number of its round, and that number; None if it has none."""
+    found = _LAST_ROUND.fullmatch(part)
+    # A person may have written any number of digits; no round has as many as these.
+    return (found[1], int(found[2][:MAX_DIGITS])) if found else (part, None)
+
+
+def last_number(address: str) -> str:
+    """The number of a part, or of a further run, at the end of an address, as it is written."""
+    found = _LAST_NUMBER.search(address)
+    return found[0] if found else ""
+
+
+def enclosing_addresses(address: str) -> Iterator[str]:
+    """Every address that may contain an address, the nearest first.
+
+    `Writer[3].Analyst[2]/mean` is in round 2 of the node `Writer[3]/Analyst`, in round 3 of the loop
+    Writer. A node in a loop has a slash in its address, but its rounds have a dot, so both forms are
+    tried.
+    """
+    while True:
+        cut = max(map(address.rfind, _CUTS))
+        if cut < 0:
+            return
+        cut_at, address = address[cut], address[:cut]
+        yield address
+        if cut_at == "[":
+            loop, dot, name = address.rpartition(".")
+            if dot and "/" not in name:
+                yield f"{loop}/{name}"

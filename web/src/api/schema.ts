@@ -639,7 +639,7 @@ export interface GuardState {
   /** How near it is: 1 if the limit is reached. */
   share: number;
   /** The address of the loop or node; empty for the whole run. */
-  address: string;
+  address?: string;
 }
 
 /** How much of a limit is used. */
@@ -706,6 +706,18 @@ export interface LockBody {
   reason: string;
 }
 
+/** Why a run is locked. */
+export interface LockShown {
+  /** a trigger of the breaker, or a limit */
+  what: string;
+  /** the limit */
+  limit: number | null;
+  /** where it was locked */
+  address: string;
+  /** all of it in one sentence */
+  text: string;
+}
+
 /** The rounds of one loop. */
 export interface LoopFigures {
   /** The name of the loop. */
@@ -741,7 +753,7 @@ export interface LoopPosition {
   /** The most rounds that it can have: as proved, else its cap; null if there is no number. */
   limit: number | null;
   /** The guard that the limit follows from; empty for a cap, and for a node that repeats by itself. */
-  by: string;
+  by?: string;
 }
 
 /** What became of a loop. */
@@ -954,6 +966,16 @@ export interface PathStep {
   repeat: number;
 }
 
+/** Why a run is paused. */
+export interface PauseShown {
+  /** the reason */
+  reason?: string;
+  /** where a breakpoint or a step paused it */
+  address?: string;
+  /** the breakpoint that paused it */
+  breakpoint?: string;
+}
+
 /** A text to draw. */
 export interface PictureBody {
   /** The text of a workflow. */
@@ -1086,6 +1108,18 @@ export interface QuarantinedView {
   metadata: Record<string, unknown>;
   /** The confidence that the node gave, from 0 to 1. */
   confidence?: number | null;
+}
+
+/** A question, as lists of runs show it. */
+export interface QuestionShown {
+  /** the address of the node that asks */
+  address: string;
+  /** the node that asks */
+  node_id: string;
+  /** the beginning of the question */
+  prompt: string;
+  /** the tool call that needs approval, with short arguments; null for another question */
+  tool: ToolToApprove | null;
 }
 
 /** The first question of a run, shortened; `/questions` has all of them complete. */
@@ -1304,6 +1338,34 @@ export interface RunPlan {
   token_factor: number | null;
   /** The seconds of work after which the breaker trips; null if it does not. */
   time_limit: number | null;
+}
+
+/** How far the run is, as lists of runs show it. */
+export interface RunProgress {
+  /** the loops that are running, outer ones first, each with the `address` of its current round, `loop`, `round`, its `limit`, and `by`, the guard that the limit follows from */
+  loops: LoopPosition[];
+  /** the limits that are nearest, at most 10, the nearest first, each with `kind`, `name`, `used`, `limit`, `share` (1 if the limit is reached) and `address` */
+  guards: GuardState[];
+  /** the newest score; null if there was none */
+  score: number | null;
+  /** the scores of the last rounds of one loop, the oldest first: of the innermost running loop that has scores, else of the loop that had one last */
+  scores: number[];
+  /** the score that ends this loop; null if no score does */
+  threshold: number | null;
+  /** what the run has used so far */
+  usage: RunUsage;
+  /** the ids of nodes that work now, at most 5 */
+  active: string[];
+  /** the addresses of the open questions */
+  questions: string[];
+  /** how long the run has worked so far: without waits for people, pauses and locks */
+  work_seconds: number;
+  /** the first open question, shortened; omitted if there is none */
+  question?: QuestionShown | null;
+  /** why the run is paused; omitted if it is not */
+  pause?: PauseShown | null;
+  /** why the run is locked; omitted if it is not */
+  lock?: LockShown | null;
 }
 
 /** The state of a run, for a debugger. */
@@ -1786,6 +1848,8 @@ export interface ViewSnapshot {
   edits?: ViewedEdit[];
   /** What is probably not as intended. */
   warnings?: ViewedWarning[];
+  /** How far it is, and which limits are nearest, as the process that executes it told last; null if it did not. */
+  progress?: RunProgress | null;
 }
 
 /** A question that was answered, or was not in time. */

@@ -6,6 +6,7 @@ import type {
   PathStep,
   ProgressReported,
   QueuedInput,
+  RunProgress,
   RunUsage,
   ToolToApprove,
 } from "./events";
@@ -86,6 +87,8 @@ export interface ViewSnapshot {
   edits?: ViewedEdit[];
   /** What is probably not as intended. */
   warnings?: ViewedWarning[];
+  /** How far it is, and which limits are nearest, as the process that executes it told last; null if it did not. */
+  progress?: RunProgress;
 }
 
 /** A question that was answered, or was not in time. */

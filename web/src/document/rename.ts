@@ -1,3 +1,4 @@
+import { nameOf, partsOf } from "../live/address_parts";
 import type { Draft } from "./draft";
 import type { Edit, GraphItem, NodeItem, Path, WorkflowDocument } from "./model";
 import { draftOf, nodesAt, ownerOf } from "./parts";
@@ -82,8 +83,3 @@ function renamedAddress(address: string, old: string, id: string): string {
     .map((part) => (nameOf(part) === labelOf(old) ? labelOf(id) + part.slice(labelOf(old).length) : part))
     .join("");
 }
-
-/** The parts of an address with what separates them: a slash, or a full stop behind a round. */
-const partsOf = (address: string): string[] => address.split(/(\/|(?<=\])\.)/);
-/** A part without its round and the number of a part of a dynamic edge. */
-const nameOf = (part: string): string => part.replace(/(?:\[\d+\])?(?:#\d+(?:\.\d+)?)?$/, "");

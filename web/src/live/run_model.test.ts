@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { parseAddress, roundOf } from "./address";
+import { nodeKey } from "./path";
 import type { RunEvent } from "./events";
-import { nodeKey, RunModel } from "./run_model";
+import { RunModel } from "./run_model";
 
 let clock = 0;
 function event(seq: number, name: string, address: string, data: Record<string, unknown> = {}): RunEvent {
@@ -61,8 +62,8 @@ describe("a run", () => {
     const model = new RunModel();
     expect(model.apply(events)).toBe(true);
     const [first, second] = model.loops.get("W")?.rounds ?? [];
-    expect(first).toMatchObject({ score: 7, tokens: 7, cost: 0.5, isOpen: false, executions: ["W[1]/W"] });
-    expect(second).toMatchObject({ number: 2, isOpen: true, triggeredBy: ["W[1]/W"] });
+    expect(first).toMatchObject({ score: 7, usage: { input_tokens: 3, output_tokens: 4, cost_usd: 0.5 }, isOpen: false, executions: ["W[1]/W"] });
+    expect(second).toMatchObject({ number: 2, isOpen: true, triggered_by: ["W[1]/W"] });
     expect(model.loops.get("W")?.best).toBe(1);
     expect(model.nodes.get("W")).toMatchObject({ runs: 2, status: "running", address: "W[2]/W" });
     expect([...model.active]).toEqual(["W[2]/W"]);
@@ -72,7 +73,7 @@ describe("a run", () => {
     const model = new RunModel();
     model.apply(events.slice(0, 4));
     expect(model.apply(events.slice(0, 5))).toBe(true);
-    expect(model.usage.modelCalls).toBe(1);
+    expect(model.usage.model_calls).toBe(1);
     expect(model.apply([events[6] as RunEvent])).toBe(false);
     expect(model.seq).toBe(5);
   });
@@ -96,7 +97,7 @@ describe("a run", () => {
     model.apply([event(12, "run_finished", "", { status: "stopped" })]);
     model.apply([event(13, "run_state_change", "", { status: "running", reason: "retried" })]);
     model.apply([event(14, "round_finished", "W[2]", { loop: "W", round: 2, status: "completed" })]);
-    expect(model.rounds.get("W[2]")).toMatchObject({ isOpen: false, status: "completed", tokens: 0 });
+    expect(model.rounds.get("W[2]")).toMatchObject({ isOpen: false, status: "completed", cut_off: false });
   });
 
   it("is left at the last round", () => {
@@ -122,8 +123,8 @@ describe("a run", () => {
       event(4, "tool_call", "A[1]/mean", { ...called, status: "completed", result: "2", called: true, total }),
       event(5, "model_call", "A", { status: "cancelled", call: 2, purpose: "answer", total: { ...total, cost_usd: 0.5 } }),
     ]);
-    expect(model.usage).toEqual({ modelCalls: 3, toolCalls: 1, inputTokens: 9, outputTokens: 1, cost: 0.5 });
-    expect(model.executions.get("A")).toMatchObject({ inputTokens: 0, tools: [{ status: "completed", result: "2" }] });
+    expect(model.usage).toEqual({ ...total, cost_usd: 0.5 });
+    expect(model.executions.get("A")).toMatchObject({ usage: { input_tokens: 0, tool_calls: 1, cancelled_calls: 1 }, tools: [{ status: "completed", result: "2" }] });
   });
 
   it("is locked only by limits that lock it", () => {

@@ -2,9 +2,11 @@
 //
 // `RunModel.apply` takes events in order. The maps stay the same, and an entry is replaced when it changes,
 // so a component that selects one entry is drawn again only for changes of it.
-import { isOver, type NodeStatus, type RoundStatus, type RunStatus, type ToolStatus } from "../api/statuses";
-import { parseAddress, roundOf } from "./address";
-import type { ModelCallEnded, RunUsage } from "../api/events";
+import { isOver, type NodeStatus, type RoundStatus, type RunStatus } from "../api/statuses";
+import { loopOf, parseAddress } from "./address";
+import { nodeKey, pathKey, roundAddress } from "./path";
+import type { AsideUsage, ModelCallEnded, PathStep, RunUsage } from "../api/events";
+import type { IdleTime, ViewedEdit, ViewedExecution, ViewedExit, ViewedLock, ViewedLoop, ViewedQuestion, ViewedRound, ViewedTool, ViewedUnlock, ViewedWarning } from "../api/view";
 import type { EventOf, RunEvent } from "./events";
 
 /** How a node is shown: `idle` before its first execution, and `waiting` while somebody is asked. */
@@ -20,153 +22,83 @@ export interface NodeState {
   address: string;
 }
 
-export interface ToolCall {
-  address: string;
-  name: string;
-  arguments: unknown;
-  status: ToolStatus;
-  round: number;
-  result?: unknown;
-  started: number;
+/** These fields of a part of the view, always there. What has no value in the view is empty here, too. */
+type Full<Part, Field extends keyof Part> = Required<Pick<Part, Field>>;
+
+/** A time, in milliseconds; it is text in the view. */
+type Times<Name extends string> = Record<Name, number>;
+
+export interface ToolCall extends Full<ViewedTool, "address" | "name" | "arguments" | "status" | "round">, Pick<ViewedTool, "result">, Times<"started"> {
   ended: number | null;
 }
 
-export interface Question {
-  address: string;
-  prompt: string;
-  tool: { name: string; arguments: unknown } | null;
+export interface Question extends Full<ViewedQuestion, "address" | "node_id" | "prompt" | "caller">, Times<"asked"> {
+  tool: NonNullable<ViewedQuestion["tool"]> | null;
   deadline: string | null;
-  asked: number;
-  /** The address of the execution that waits: that of the agent, for a tool. */
-  caller: string;
 }
 
 /** One execution of a node. */
-export interface Execution {
-  address: string;
-  nodeId: string;
-  key: string;
-  /** The address of the innermost round around it; empty outside of loops. */
-  round: string;
-  status: ShownNodeStatus;
-  started: number;
+export interface Execution
+  extends Full<ViewedExecution, "address" | "node_id" | "key" | "round" | "starts" | "usage" | "streamed" | "attempt" | "handled">,
+    Pick<ViewedExecution, "path" | "output" | "data" | "report" | "error" | "error_type" | "attempts" | "reason" | "answer">,
+    Times<"started"> {
+  status: ViewedExecution["status"];
   ended: number | null;
-  /** Undefined if it returned nothing. */
-  output?: string;
-  data?: Record<string, unknown>;
-  /** What it reports, counts of guards or decisions of loops; of a handled failure what else is known. */
-  details: Record<string, unknown>;
-  error?: string;
-  errorType?: string;
-  handled?: boolean;
-  reason?: string;
-  inputTokens: number;
-  outputTokens: number;
-  cost: number | null;
   models: readonly string[];
   tools: readonly ToolCall[];
-  /** What a model has written so far, while it streams. */
-  streamed: string;
-  attempt: number;
   progress: { text: string; fraction: number | null } | null;
   question: Question | null;
-  answer?: string;
   warnings: readonly string[];
-  /** How often it has started: more than once if the run was retried. */
-  starts: number;
 }
 
-export interface Round {
-  address: string;
+export interface Round
+  extends Full<ViewedRound, "address" | "number" | "status" | "parent" | "lane" | "usage" | "priced" | "failures" | "element" | "cut_off">,
+    Times<"started" | "ended"> {
   stem: string;
   loop: string;
-  number: number;
-  started: number;
-  /** When it ended; for one that is open, when its last event came. */
-  ended: number;
   isOpen: boolean;
-  status: RoundStatus;
-  /** Whether the end of the run ended it. */
-  cutOff?: boolean;
-  /** Its place beside other rounds of its loop that run at the same time, from 0. */
-  lane: number;
-  /** Of a round over an element of a list: the beginning of the element, and how many there are; otherwise "" and 0. */
-  element: string;
+  /** How many elements there are; 0 if it is not over a list. */
   elements: number;
-  /** The nodes whose edges began it. */
-  triggeredBy: readonly string[];
-  /** The last score that a node returned. */
+  triggered_by: readonly string[];
   score: number | null;
-  tokens: number;
-  cost: number | null;
-  /** Executions whose innermost round this is, by address. */
   executions: readonly string[];
-  /** Loops that were entered in this round, by stem. */
   inner: readonly string[];
-  /** Executions that failed and were not handled by an edge. */
-  failures: readonly string[];
+  /** Executions inside it that failed and were not handled by an edge, as long as they do not run again. */
+  failed: readonly string[];
 }
 
 /** One entry of a loop, with its rounds. */
-export interface LoopEntry {
+export interface LoopEntry extends Full<ViewedLoop, "loop" | "parent" | "depth" | "is_node"> {
+  /** Its address: that of its rounds, without their number. */
   stem: string;
-  loop: string;
-  /** The address of the round around it; empty at the top. */
-  parent: string;
-  depth: number;
   rounds: readonly Round[];
-  /** The number of the round with the highest score, of those that have ended; 0 if none has one. */
+  /** 0 if no round has a score. */
   best: number;
-  /** `kept` is the number of the round whose output was kept, if a node says so; otherwise 0. */
-  exit: { reason: string; by: string; rounds: number; at: number; kept: number } | null;
+  /** `kept` is 0 if no node says which output was kept. */
+  exit: (Full<ViewedExit, "reason" | "by" | "rounds" | "kept"> & { at: number }) | null;
 }
 
 /** A time in which the run did not work. */
-export interface Interval {
-  status: "waiting" | "paused" | "suspended_locked" | "over";
+export interface Interval extends Full<IdleTime, "reason" | "address"> {
+  status: Exclude<IdleTime["status"], "completed" | "failed" | "stopped"> | "over";
   from: number;
   to: number | null;
-  address: string;
-  reason: string;
 }
 
-export interface Lock {
-  seq: number;
-  at: number;
-  address: string;
-  /** `crashes`, `dead_loop`, `token_surge`, `timeout`, `manual`, or the limit that was met. */
-  what: string;
-  data: Record<string, unknown>;
-  unlocked: { at: number; by: string; reason: string; data: Record<string, unknown> } | null;
+export interface Lock extends Full<ViewedLock, "seq" | "address" | "what" | "data">, Times<"at"> {
+  unlocked: (Full<ViewedUnlock, "by" | "reason"> & Times<"at"> & { data: Record<string, unknown> }) | null;
 }
 
-export interface Usage {
-  modelCalls: number;
-  toolCalls: number;
-  inputTokens: number;
-  outputTokens: number;
-  cost: number | null;
+const NO_USAGE: RunUsage = { model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced_calls: 0 };
+
+/** The tokens of a usage. */
+export function tokensOf(usage = NO_USAGE): number {
+  return usage.input_tokens + usage.output_tokens;
 }
 
-/** The key of a node in a drawing: its id, after those of the nodes that contain it. `composites` are the keys
- * of nodes that repeat what is inside them: `Each[2]/Say` is the node Say in the loop agent Each, and
- * `Writer[2]/Say` is Say in a loop, which is no node. */
-export function nodeKey(address: string, composites: ReadonlySet<string>): string {
-  const segments = address.split(/\/|(?<=\])\./);
-  const last = segments.pop() ?? "";
-  let prefix = "";
-  segments.forEach((segment, at) => {
-    const name = bare(segment);
-    // A loop agent may be the entry of a loop, too: `Each[1]/Each` is its execution in round 1 of that loop.
-    const isLoop = name !== segment && (!composites.has(prefix + name) || bare(segments[at + 1] ?? last) === name);
-    if (!isLoop) prefix += `${name}/`;
-  });
-  return prefix + bare(last);
-}
-
-/** A segment of an address without the number of its round or part. */
-function bare(segment: string): string {
-  return segment.replace(/(\[\d+\]|#[\d.]+)$/, "");
+/** What a round cost; null if the cost of no call in it is known. */
+export function costOf(round: Round): number | null {
+  return round.priced ? (round.usage.cost_usd ?? 0) : null;
 }
 
 /** What an event says about the status of the run. */
@@ -205,9 +137,9 @@ export class RunModel {
   idle: readonly Interval[] = [];
   locks: readonly Lock[] = [];
   questions: readonly Question[] = [];
-  warnings: readonly { at: number; address: string; text: string }[] = [];
-  edits: readonly { at: number; address: string; text: string }[] = [];
-  usage: Usage = { modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, cost: null };
+  warnings: readonly (Full<ViewedWarning, "address" | "text"> & Times<"at">)[] = [];
+  edits: readonly (Full<ViewedEdit, "address" | "text"> & Times<"at">)[] = [];
+  usage: RunUsage = { ...NO_USAGE, cost_usd: null };
   /** Why it is paused. */
   pause: { reason: string; address: string; breakpoint: string } | null = null;
   /** The addresses of executions that run now. */
@@ -231,7 +163,6 @@ export class RunModel {
   }
 
   #stored(event: RunEvent): void {
-    this.#touchRounds(event);
     switch (event.event) {
       case "run_started":
         this.started = time(event);
@@ -252,10 +183,10 @@ export class RunModel {
         break;
       case "model_call":
         if (event.data.status !== "running") this.#endModelCall(event, event.data);
+        this.#touch(event, this.#execution(event));
         break;
       case "aside_usage":
-        this.#countTokens(event, event.data.input_tokens, 0, event.data.cost_usd ?? null, event.data.model);
-        this.#takeTotal(event.data.total);
+        this.#countAside(event, event.data);
         break;
       case "tool_call":
         this.#changeTool(event);
@@ -275,6 +206,8 @@ export class RunModel {
         this.#unlocked(event);
         break;
       case "run_state_change":
+        this.error = "";
+        this.usage = event.data.total ?? this.usage;
         this.#changeStatus(event, event.data);
         break;
       case "message_edited":
@@ -289,7 +222,7 @@ export class RunModel {
       case "run_finished":
         this.output = event.data.output;
         this.error = event.data.error ?? "";
-        this.#takeTotal(event.data.usage);
+        this.usage = event.data.usage;
         this.#changeStatus(event, { status: event.data.status, reason: event.data.reason });
         break;
     }
@@ -297,12 +230,24 @@ export class RunModel {
 
   // Rounds.
 
-  #touchRounds(event: RunEvent): void {
-    if (!event.address) return;
-    for (const step of parseAddress(event.address).rounds) {
-      const round = this.rounds.get(step.address);
-      if (round?.isOpen) this.#putRound({ ...round, ended: time(event) });
+  /** The round with an address, and those around it, from the inside out. */
+  *#around(address: string): Generator<Round> {
+    for (let round = this.rounds.get(address); round; round = this.rounds.get(round.parent)) yield round;
+  }
+
+  /** Open rounds around an execution last at least until now. */
+  #touch(event: RunEvent, execution: Pick<Execution, "round">): void {
+    for (const round of this.#around(execution.round)) if (round.isOpen) this.#putRound({ ...round, ended: time(event) });
+  }
+
+  /** The innermost round at the end of a path. Events of earlier versions have none, but an address. */
+  #innermost(path: readonly PathStep[] | undefined, address: string): string {
+    if (path === undefined) return parseAddress(address).rounds.findLast((step) => this.rounds.has(step.address))?.address ?? "";
+    for (let end = path.length; end > 0; end--) {
+      const found = path[end - 1]?.round ? roundAddress(path.slice(0, end)) : "";
+      if (this.rounds.has(found)) return found;
     }
+    return "";
   }
 
   /** The loops whose arrays of rounds this call of `apply` has copied, and may change in place. */
@@ -328,98 +273,93 @@ export class RunModel {
   }
 
   #beginRound(event: EventOf<"loop_round">): void {
-    const address = event.address ?? "";
-    const steps = parseAddress(address).rounds;
-    const step = steps.at(-1);
-    if (step === undefined || this.rounds.has(address)) return;
-    const parent = steps.at(-2)?.address ?? "";
-    if (!this.loops.has(step.stem)) {
-      const loop = event.data.loop;
-      this.loops.set(step.stem, {
-        stem: step.stem,
-        loop,
-        parent,
-        depth: steps.length - 1,
-        rounds: [],
-        best: 0,
-        exit: null,
-      });
-      this.order = [...this.order, step.stem];
-      const around = this.rounds.get(parent);
-      if (around !== undefined) this.#putRound({ ...around, inner: [...around.inner, step.stem] });
-    }
+    const { address = "", data } = event;
+    const stem = loopOf(address);
+    const entry = this.loops.get(stem) ?? this.#enterLoop(stem, event);
+    if (entry.exit !== null) this.loops.set(stem, { ...entry, exit: null });
     this.#putRound({
       address,
-      stem: step.stem,
-      loop: step.loop,
-      number: step.round,
+      stem,
+      loop: data.loop,
+      number: data.round,
+      parent: entry.parent,
       started: time(event),
       ended: time(event),
       isOpen: true,
       status: "running",
-      lane: event.data.lane ?? 0,
-      element: event.data.element ?? "",
-      elements: event.data.elements ?? 0,
-      triggeredBy: event.data.triggered_by ?? [],
+      cut_off: false,
+      lane: data.lane ?? 0,
+      element: data.element ?? "",
+      elements: data.elements ?? 0,
+      triggered_by: data.triggered_by ?? [],
       score: null,
-      tokens: 0,
-      cost: null,
+      usage: NO_USAGE,
+      priced: false,
       executions: [],
       inner: [],
-      failures: [],
+      failures: 0,
+      failed: [],
     });
+    this.#touch(event, { round: entry.parent });
+  }
+
+  #enterLoop(stem: string, { path, data }: EventOf<"loop_round">): LoopEntry {
+    const parent = this.#innermost(path?.slice(0, -1), stem);
+    const is_node = path?.at(-1)?.node !== undefined;
+    const around = this.rounds.get(parent);
+    const depth = around === undefined ? 0 : (this.loops.get(around.stem)?.depth ?? 0) + 1;
+    const entry: LoopEntry = { stem, loop: data.loop, parent, depth, is_node, rounds: [], best: 0, exit: null };
+    this.loops.set(stem, entry);
+    this.order = [...this.order, stem];
+    if (around !== undefined) this.#putRound({ ...around, inner: [...around.inner, stem] });
+    return entry;
   }
 
   #endRound(event: EventOf<"round_finished">): void {
     const round = this.rounds.get(event.address ?? "");
     if (round === undefined) return;
-    const { status, score, usage, best } = event.data;
-    const tokens = usage === undefined ? 0 : usage.input_tokens + usage.output_tokens;
-    const cost = usage?.cost_usd ?? null;
-    this.#putRound({
-      ...round,
-      ended: time(event),
-      isOpen: false,
-      status,
-      score: score ?? null,
-      tokens,
-      // Without a call that cost something nothing is known of prices.
-      cost: round.cost === null ? null : cost,
-    });
+    const { status, score = null, usage = NO_USAGE, best, failures = 0 } = event.data;
+    const ended = time(event);
+    this.#putRound({ ...round, ended, isOpen: false, cut_off: false, status, score, usage, failures });
+    this.#touch(event, { round: round.parent });
     const entry = this.loops.get(round.stem);
     if (entry !== undefined && best != null) this.loops.set(entry.stem, { ...entry, best });
+    // A node around a `break` or `continue` has no end of its own.
+    for (const address of this.active) {
+      const execution = this.executions.get(address);
+      if (execution?.round !== round.address) continue;
+      this.#endNode(event, execution, { status: "skipped", reason: "the round was ended" });
+    }
   }
 
   #leaveLoop(event: EventOf<"loop_exit">): void {
     const entry = this.loops.get(this.rounds.get(event.address ?? "")?.stem ?? "");
     if (entry === undefined) return; // it had no rounds
-    const { reason, by, rounds, kept } = event.data;
-    const exit = { reason, by: by ?? "", rounds, at: time(event), kept: kept ?? 0 };
-    this.loops.set(entry.stem, { ...entry, exit });
+    const { reason, by = "", rounds, kept = 0, best = 0 } = event.data;
+    this.loops.set(entry.stem, { ...entry, exit: { reason, by, rounds, at: time(event), kept }, best });
   }
 
   // Nodes and executions.
 
-  #execution(event: RunEvent): Execution {
-    const address = event.address ?? event.node_id ?? "";
+  #execution(event: RunEvent, address = event.address ?? ""): Execution {
     const known = this.executions.get(address);
     if (known !== undefined) return known;
+    const { path, node_id = "" } = event;
     const made: Execution = {
       address,
-      nodeId: event.node_id ?? "",
-      key: nodeKey(address, this.composites),
-      round: roundOf(address),
+      node_id,
+      key: path === undefined ? nodeKey(address, this.composites) : pathKey(path, node_id),
+      path,
+      round: this.#innermost(path, address),
       status: "running",
       started: time(event),
       ended: null,
-      details: {},
-      inputTokens: 0,
-      outputTokens: 0,
-      cost: null,
+      usage: NO_USAGE,
       models: [],
       tools: [],
       streamed: "",
-      attempt: 1,
+      attempt: 0,
+      handled: false,
       progress: null,
       question: null,
       warnings: [],
@@ -452,126 +392,122 @@ export class RunModel {
 
   #changeNode(event: EventOf<"node_state_change">): void {
     const before = this.#execution(event);
-    const data = event.data;
-    if (data.status === "running") {
-      const again = before.starts > 0;
-      const fresh = again ? { streamed: "", question: null, error: undefined, errorType: undefined } : {};
-      this.#put({ ...before, ...fresh, status: data.status, ended: null, starts: before.starts + 1 });
-      return;
+    const { data } = event;
+    switch (data.status) {
+      case "running": {
+        const fresh = { ended: null, handled: false, error: undefined, error_type: undefined, attempts: undefined, reason: undefined };
+        this.#put({ ...before, ...fresh, status: "running", streamed: "", attempt: 0, starts: before.starts + 1 });
+        this.#touch(event, before);
+        break;
+      }
+      case "completed": {
+        const { status, output, data: fields, report, score, usage = before.usage } = data;
+        this.#endNode(event, before, { status, output, data: fields, report, usage });
+        if (score !== undefined) this.#setOpen(before, () => ({ score }));
+        break;
+      }
+      case "failed": {
+        const { status, error, type, handled = false, attempts, reason } = data;
+        this.#endNode(event, before, { status, error, error_type: type, handled, attempts, reason });
+        if (!handled) this.#setOpen(before, ({ failures }) => ({ failures: failures + 1 }));
+        break;
+      }
+      case "skipped":
+        this.#endNode(event, before, { status: data.status, reason: data.reason });
     }
-    const done = data.status === "completed" ? data : null;
-    const failed = data.status === "failed" ? data : null;
-    this.#put({
-      ...before,
-      status: data.status,
-      ended: time(event),
-      output: done?.output ?? before.output,
-      data: done?.data ?? before.data,
-      details: done?.report ?? (failed?.attempts === undefined ? {} : { attempts: failed.attempts }),
-      error: failed?.error,
-      errorType: failed?.type,
-      handled: failed?.handled === true,
-      reason: data.status === "completed" ? undefined : data.reason,
-      streamed: "",
-      progress: null,
-      question: null,
-    });
-    this.questions = this.questions.filter((one) => one.address !== before.address);
-    for (const step of parseAddress(before.address).rounds) {
-      const round = this.rounds.get(step.address);
-      if (round === undefined) continue;
-      const score = done?.score ?? round.score;
-      const failures = failed && !failed.handled
-        ? [...new Set([...round.failures, before.address])]
-        : round.failures.filter((one) => one !== before.address);
-      this.#putRound({ ...round, score, failures });
+  }
+
+  #endNode(event: RunEvent, before: Execution, changes: Partial<Execution>): void {
+    const ended = { ...before, ended: time(event), streamed: "", attempt: 0, progress: null, question: null, ...changes };
+    this.#put(ended);
+    this.questions = this.questions.filter((one) => one.caller !== before.address);
+    const hasFailed = ended.status === "failed" && !ended.handled;
+    for (const round of this.#around(before.round)) {
+      if (round.failed.includes(before.address) === hasFailed) continue;
+      const others = round.failed.filter((one) => one !== before.address);
+      this.#putRound({ ...round, failed: hasFailed ? [...others, before.address] : others });
     }
+    this.#touch(event, before);
+  }
+
+  /** Changes the open rounds around an execution. */
+  #setOpen(execution: Execution, change: (round: Round) => Partial<Round>): void {
+    for (const round of this.#around(execution.round)) if (round.isOpen) this.#putRound({ ...round, ...change(round) });
   }
 
   #endModelCall(event: EventOf<"model_call">, data: ModelCallEnded): void {
-    const { input_tokens: input = 0, output_tokens: output = 0, cost_usd: cost = null, model = "" } = data;
-    if (data.status === "completed") this.#countTokens(event, input, output, cost, model);
-    this.#takeTotal(data.total);
-  }
-
-  /** What the run has used so far, as an event says it. */
-  #takeTotal(total: RunUsage | undefined): void {
-    if (total === undefined) return;
-    this.usage = {
-      modelCalls: total.model_calls,
-      toolCalls: total.tool_calls,
-      inputTokens: total.input_tokens,
-      outputTokens: total.output_tokens,
-      cost: total.cost_usd,
-    };
-  }
-
-  /** Adds the tokens of a call to its execution and to the rounds around it. */
-  #countTokens(event: RunEvent, input: number, output: number, cost: number | null, name: string): void {
     const before = this.#execution(event);
-    this.executions.set(before.address, {
-      ...before,
-      inputTokens: before.inputTokens + input,
-      outputTokens: before.outputTokens + output,
-      cost: add(before.cost, cost),
-      models: name && !before.models.includes(name) ? [...before.models, name] : before.models,
-    });
-    for (const step of parseAddress(before.address).rounds) {
-      const round = this.rounds.get(step.address);
-      if (round === undefined) continue;
-      this.#putRound({ ...round, tokens: round.tokens + input + output, cost: add(round.cost, cost) });
-    }
+    const { status, cached, input_tokens, output_tokens, cost_usd, model, total } = data;
+    const model_calls = (status === "completed" || status === "failed") && !cached ? 1 : 0;
+    const used = {
+      model_calls,
+      input_tokens,
+      output_tokens,
+      cost_usd,
+      unpriced_calls: status === "completed" && cost_usd === undefined ? model_calls : 0,
+      cached_calls: cached ? 1 : 0,
+      cancelled_calls: status === "cancelled" ? 1 : 0,
+    };
+    this.#count(before, used, total, model);
+  }
+
+  #countAside(event: RunEvent, { input_tokens, cost_usd, total, model }: AsideUsage): void {
+    this.#count(this.#execution(event), { input_tokens, cost_usd, unpriced_calls: cost_usd === undefined ? 1 : 0 }, total, model);
+  }
+
+  /** Counts a call for its execution and the open rounds around it, until they say themselves what they have
+   * used; of an earlier version also for the run. */
+  #count(before: Execution, used: Partial<RunUsage>, total: RunUsage | undefined, model = ""): void {
+    const models = model && !before.models.includes(model) ? [...before.models, model] : before.models;
+    this.executions.set(before.address, { ...before, usage: sum(before.usage, used), models });
+    this.usage = total ?? sum(this.usage, used);
+    const isPriced = used.cost_usd !== undefined;
+    this.#setOpen(before, (round) => ({ usage: sum(round.usage, used), priced: round.priced || isPriced }));
   }
 
   #changeTool(event: EventOf<"tool_call">): void {
-    const caller = this.executions.get(event.data.caller ?? "");
-    if (caller === undefined) return;
-    const address = event.address ?? "";
-    const { name, arguments: given, status, round } = event.data;
-    const result = "result" in event.data ? event.data.result : undefined;
+    const { address = "", data } = event;
+    const caller = this.#execution(event, data.caller);
+    const { name, arguments: given, status, round } = data;
     const before = caller.tools.find((tool) => tool.address === address);
-    const over = status !== "running" && status !== "waiting";
+    const isOver = "result" in data;
     const tool: ToolCall = {
       address,
       name,
       arguments: given,
       status,
       round,
-      result: result ?? before?.result,
+      result: isOver ? data.result : undefined,
       started: before?.started ?? time(event),
-      ended: over ? time(event) : null,
+      ended: isOver ? time(event) : null,
     };
-    const tools = before
-      ? caller.tools.map((one) => (one.address === address ? tool : one))
-      : [...caller.tools, tool];
-    if ("result" in event.data) this.#takeTotal(event.data.total);
-    this.executions.set(caller.address, { ...caller, tools });
+    const tools = before ? caller.tools.map((one) => (one === before ? tool : one)) : [...caller.tools, tool];
+    const after = { ...caller, tools };
+    if (isOver) this.#count(after, { tool_calls: data.called ? 1 : 0 }, data.total);
+    else this.executions.set(after.address, after);
+    this.#touch(event, caller);
   }
 
   // People.
 
   #ask(event: EventOf<"human_input_required">): void {
-    const { prompt, tool, deadline } = event.data;
-    const question: Question = {
-      address: event.address ?? "",
-      prompt,
-      tool: tool ?? null,
-      deadline: deadline ?? null,
-      asked: time(event),
-      caller: event.data.caller ?? event.address ?? "",
-    };
-    this.questions = [...this.questions.filter((one) => one.address !== question.address), question];
-    const execution = tool ? this.executions.get(question.caller) : this.#execution(event);
-    if (execution !== undefined) this.#put({ ...execution, status: "waiting", question });
+    const { address = "", node_id = "" } = event;
+    const { prompt, tool = null, deadline = null, caller = address } = event.data;
+    const question: Question = { address, node_id, prompt, tool, deadline, asked: time(event), caller };
+    this.questions = [...this.questions.filter((one) => one.address !== address), question];
+    const execution = this.#execution(event, caller);
+    this.#put({ ...execution, status: "waiting", question });
+    this.#touch(event, execution);
   }
 
   #answered(event: EventOf<"human_input_received" | "human_input_timeout">): void {
     const asked = this.questions.find((one) => one.address === event.address);
     this.questions = this.questions.filter((one) => one !== asked);
-    const execution = this.executions.get(asked?.caller ?? event.address ?? "");
-    if (execution === undefined) return;
-    const answer = event.event === "human_input_received" ? event.data.text : undefined;
-    this.#put({ ...execution, status: "running", question: null, answer: answer ?? execution.answer });
+    const execution = this.#execution(event, asked?.caller);
+    const question = this.questions.findLast((one) => one.caller === execution.address) ?? null;
+    const answer = event.event === "human_input_received" ? event.data.text : execution.answer;
+    this.#put({ ...execution, status: question === null ? "running" : "waiting", question, answer });
+    this.#touch(event, execution);
   }
 
   // The run.
@@ -604,27 +540,43 @@ export class RunModel {
     if (last !== undefined && last.to === null) this.idle = [...this.idle.slice(0, -1), { ...last, to: at }];
     this.pause = status === "paused" ? { reason, address, breakpoint } : null;
     if (status === "running") {
-      this.#setRounds((round) => round.cutOff === true, () => ({ isOpen: true, status: "running", cutOff: false }));
+      this.#setRounds((round) => round.cut_off, () => ({ isOpen: true, status: "running", cut_off: false }));
       return;
     }
-    const over = isOver(status);
     this.idle = [
       ...this.idle,
       {
-        status: over ? "over" : status,
+        status: isOver(status) ? "over" : status,
         from: at,
         to: null,
         address: address || (data.questions?.[0] ?? ""),
         reason,
       },
     ];
-    if (!over) return;
+    if (isOver(status)) this.#cutOff(status);
+  }
+
+  /** Ends the rounds that the end of the run leaves open; a retry continues them. */
+  #cutOff(status: RoundStatus): void {
     this.questions = [];
-    // The end of the run cuts off what is open; a retry continues it. Runs that were pruned by an earlier version
-    // do not say which rounds have ended before.
+    const failed = new Set<string>();
+    for (const one of this.executions.values()) {
+      // What failed in a node around it, too, is that node's.
+      const isDirect = !one.path?.length || roundAddress(one.path) === one.round;
+      if (one.status !== "failed" || one.handled || !isDirect) continue;
+      for (const round of this.#around(one.round)) {
+        failed.add(round.address);
+        if (this.loops.get(round.stem)?.is_node) break;
+      }
+    }
     this.#setRounds(
       (round) => round.isOpen,
-      (round) => ({ isOpen: false, status: round.failures.length ? "failed" : "stopped", cutOff: true }),
+      (round) => ({
+        isOpen: false,
+        // Earlier versions do not say which rounds have ended before.
+        status: failed.has(round.address) ? "failed" : status === "completed" ? "completed" : "stopped",
+        cut_off: true,
+      }),
     );
   }
 
@@ -660,6 +612,12 @@ export class RunModel {
   }
 }
 
-function add(sum: number | null, value: number | null): number | null {
-  return value === null ? sum : (sum ?? 0) + value;
+/** Both together, by the rule of the kernel for a cost that is not known. */
+function sum(one: RunUsage, other: Partial<RunUsage>): RunUsage {
+  const found = { ...one };
+  for (const key of Object.keys(other) as (keyof RunUsage)[]) found[key] = (one[key] ?? 0) + (other[key] ?? 0);
+  const cost = Math.round(((one.cost_usd ?? 0) + (other.cost_usd ?? 0)) * 1e12) / 1e12;
+  const isUnknown = found.unpriced_calls > 0 && found.unpriced_calls >= found.model_calls && !cost;
+  found.cost_usd = isUnknown ? null : cost;
+  return found;
 }

@@ -1,6 +1,9 @@
 // Streams of events for tests.
 import { isInside, parseAddress } from "./address";
+import type { RunUsage } from "../api/events";
 import type { RunEvent } from "./events";
+
+export const NOTHING_USED: RunUsage = { model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced_calls: 0 };
 
 /** The same events with an end for each round that the next one of its loop follows, or the exit of its loop, as
  * the engine tells it for rounds one after the other: with the last score, the best round and the tokens. */
@@ -21,14 +24,15 @@ export function withRoundEnds(events: readonly RunEvent[]): RunEvent[] {
       if (event.event === "loop_round") open.set(event.address ?? "", []);
     }
     for (const [address, inside] of open) if (isInside(event.address ?? "", address)) inside.push(event);
-    add(event);
+    if (event.event === "loop_exit") add({ ...event, data: { best: best.get(step?.stem ?? "")?.round, ...event.data } });
+    else add(event);
   }
   return found;
 }
 
 function roundEnd(address: string, inside: readonly RunEvent[], best: Map<string, { round: number; score: number }>) {
   const step = parseAddress(address).rounds.at(-1);
-  const usage = { model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: null as number | null, unpriced_calls: 0 };
+  const usage: RunUsage = { ...NOTHING_USED, cost_usd: null };
   let score: number | null = null;
   for (const event of inside) {
     if (event.event === "model_call" && event.data.status === "completed") {

@@ -1,6 +1,7 @@
 // The rounds of both runs in rows, the same address in the same row.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore, type ReactNode, type RefObject } from "react";
+import { loopName } from "../../live/address";
 import { isOver } from "../../api/statuses";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
@@ -274,7 +275,7 @@ const RoundRow = memo(function RoundRow({ row, before, loop, modelA, modelB, ver
           <button type="button" onClick={() => onLoop(stem)}>
             <Icon name="loop" size={14} />
             {texts.insideRounds(
-              stem.slice(stem.lastIndexOf(".") + 1),
+              loopName(stem),
               modelA.loops.get(stem)?.rounds.length ?? 0,
               modelB.loops.get(stem)?.rounds.length ?? 0,
             )}

@@ -47,7 +47,7 @@ export function alignLoops(a: RunModel, b: RunModel, speakers: ReadonlySet<strin
   const outside = [a, b].some((model) =>
     model.sequence.some((address) => {
       const execution = model.executions.get(address);
-      return execution !== undefined && execution.round === "" && speakers.has(execution.nodeId);
+      return execution !== undefined && execution.round === "" && speakers.has(execution.node_id);
     }),
   );
   if (outside || loops.length === 0) loops.push({ stem: "", loop: "", depth: 0, a: undefined, b: undefined });
@@ -93,7 +93,7 @@ function isCopied(x: Round, y: Round, a: RunModel, b: RunModel, speakers: Readon
     if (one === undefined || other === undefined || one.ended === null || other.ended === null) return false;
     if (one.status !== other.status || one.output !== other.output) return false;
     // Pure nodes of a fork may decide again; what was paid for was copied with its time.
-    if (speakers.has(one.nodeId) && one.ended !== other.ended) return false;
+    if (speakers.has(one.node_id) && one.ended !== other.ended) return false;
   }
   for (const stem of x.inner) {
     const one = a.loops.get(stem)?.rounds ?? [];
@@ -121,7 +121,7 @@ export function alignSaid(row: Row, a: RunModel, b: RunModel, speakers: Readonly
       const one = said.get(execution.address);
       if (one !== undefined) one[side] = execution;
       else {
-        const fresh: Said = { address: execution.address, nodeId: execution.nodeId, a: undefined, b: undefined };
+        const fresh: Said = { address: execution.address, nodeId: execution.node_id, a: undefined, b: undefined };
         fresh[side] = execution;
         said.set(execution.address, fresh);
       }

@@ -61,7 +61,7 @@ const exit = (at: number, rounds: number, reason: string): Step => [
   `Writer[${rounds}]`,
   { loop: "Writer", rounds, reason, by: "Gate" },
 ];
-const finish = (at: number, output: string): Step => [at, "run_finished", "", { status: "completed", output }];
+const finish = (at: number, output: string, calls = 3): Step => [at, "run_finished", "", { status: "completed", output, usage: modelCall(calls).total }];
 
 const parentSteps = [begin, ...round(0, 1, "one", 50), ...round(2, 2, "two", 60), ...round(4, 3, "three", 70), exit(6, 3, "max_rounds_reached"), finish(6, "three")];
 const copiedSteps = [begin, ...round(0, 1, "one", 50), ...round(2, 2, "two", 60)];

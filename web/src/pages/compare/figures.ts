@@ -1,6 +1,6 @@
 // The figures of a run, and how two runs differ in them.
 import type { RunView } from "../../api/schema";
-import type { Execution, LoopEntry, RunModel } from "../../live/run_model";
+import { tokensOf, type Execution, type LoopEntry, type RunModel } from "../../live/run_model";
 import { workSeconds } from "../../live/work";
 import { bestRound } from "../run/context";
 
@@ -54,7 +54,7 @@ export function workOf(model: RunModel, created: number, now: number): number {
 export function copiedTokens(model: RunModel, other: RunModel): number {
   let sum = 0;
   for (const execution of model.executions.values()) {
-    const tokens = execution.inputTokens + execution.outputTokens;
+    const tokens = tokensOf(execution.usage);
     if (tokens > 0 && isSame(execution, other.executions.get(execution.address))) sum += tokens;
   }
   return sum;
@@ -73,16 +73,16 @@ export function figuresOf(
   copied: number | null,
   now: number,
 ): Figures {
-  const tokens = model.usage.inputTokens + model.usage.outputTokens;
+  const tokens = tokensOf(model.usage);
   const known = novelties.filter((value) => value !== null);
   return {
     reason: entry?.exit?.reason ?? "",
     rounds: entry?.rounds.length ?? 0,
     best: bestOf(entry),
-    modelCalls: model.usage.modelCalls,
+    modelCalls: model.usage.model_calls,
     tokens,
     newTokens: copied === null ? null : Math.max(0, tokens - copied),
-    cost: model.usage.cost,
+    cost: model.usage.cost_usd,
     work: workOf(model, Date.parse(view.created), now),
     novelty: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
   };

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import { isInside } from "../../live/address";
 import { call } from "../../api/client";
 import { keys, queryClient, useRunState } from "../../api/queries";
 import type { ForkBody, RunPlan, RunState, StartedRun } from "../../api/schema";
@@ -50,7 +51,7 @@ interface Known {
 /** The message that the fork would receive, if it is known: it waits there now, or it was the last output of
  * a node before. */
 function knownMessage(model: RunModel, plan: RunPlan, state: RunState | undefined, at: string): Known | undefined {
-  const ready = state?.ready.find((node) => at === "" || node.address === at || node.address.startsWith(`${at}/`));
+  const ready = state?.ready.find((node) => at === "" || isInside(node.address, at));
   const waiting = ready?.messages.at(-1);
   if (waiting !== undefined) return { text: waiting.text, from: waiting.source, kind: "waiting" };
   const before = at === "" ? undefined : messageBefore(model, plan.drawing, at);
@@ -85,7 +86,7 @@ function ForkForm({ runId, at: initial, onClose, plan }: Props & { plan: RunPlan
     () => knownMessage(model, plan, state.data, place),
     [model, plan, state.data, place, seq],
   );
-  const node = place === "" ? "" : (executionAt(model, place)?.nodeId ?? "");
+  const node = place === "" ? "" : (executionAt(model, place)?.node_id ?? "");
   // A person who has not written anything edits the message of the address that is chosen now.
   const [isTouched, setTouched] = useState(false);
   useEffect(() => {

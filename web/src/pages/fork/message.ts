@@ -1,4 +1,5 @@
 // The message that a node received: events do not have it, but it is what the node before it returned.
+import { isInside } from "../../live/address";
 import type { Drawing } from "../../api/schema";
 import type { Execution, RunModel } from "../../live/run_model";
 
@@ -13,7 +14,7 @@ export function executionAt(model: RunModel, at: string): Execution | undefined 
   const own = model.executions.get(at);
   if (own !== undefined) return own;
   for (const address of model.sequence) {
-    if (address.startsWith(`${at}/`) || address.startsWith(`${at}.`)) return model.executions.get(address);
+    if (isInside(address, at)) return model.executions.get(address);
   }
   return undefined;
 }
@@ -33,7 +34,7 @@ export function messageBefore(model: RunModel, drawing: Drawing, at: string): Re
     if (one === undefined || !sources.has(one.key) || one.output === undefined || one.ended === null) continue;
     if (one.ended <= execution.started && (newest === undefined || one.ended >= newest.ended!)) newest = one;
   }
-  if (newest?.output !== undefined) return { text: newest.output, from: newest.nodeId };
+  if (newest?.output !== undefined) return { text: newest.output, from: newest.node_id };
   const isFirst = drawing.nodes.some((node) => node.key === execution.key && node.start && node.parent === "");
   const isStart = isFirst || drawing.edges.some((edge) => edge.kind === "start" && edge.target === execution.key);
   return isStart && model.input ? { text: model.input, from: "" } : undefined;

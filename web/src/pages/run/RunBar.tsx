@@ -4,7 +4,7 @@ import { useRunView } from "../../api/queries";
 import { useFormats } from "../../i18n/format";
 import { useMessages } from "../../i18n/messages";
 import { parseAddress } from "../../live/address";
-import type { RunModel } from "../../live/run_model";
+import { tokensOf, type RunModel } from "../../live/run_model";
 import { useRun } from "../../live/useRunEvents";
 import { workSeconds } from "../../live/work";
 import { Button } from "../../ui/Button";
@@ -109,16 +109,16 @@ function Figures() {
         <dt>{texts.work}</dt>
       </div>
       <div>
-        <dd>{formats.number(usage.modelCalls)}</dd>
+        <dd>{formats.number(usage.model_calls)}</dd>
         <dt>{texts.calls}</dt>
       </div>
       <div>
-        <dd>{formats.number(usage.inputTokens + usage.outputTokens)}</dd>
+        <dd>{formats.number(tokensOf(usage))}</dd>
         <dt>{texts.tokens}</dt>
       </div>
-      {usage.cost !== null && (
+      {usage.cost_usd !== null && (
         <div>
-          <dd>{formats.cost(usage.cost)}</dd>
+          <dd>{formats.cost(usage.cost_usd)}</dd>
         </div>
       )}
     </dl>

@@ -8,7 +8,7 @@ import { planRequest } from "../../api/requests";
 import type { RunPlan } from "../../api/schema";
 import { useSkip } from "../../app/skip";
 import { useMessages } from "../../i18n/messages";
-import { parseAddress, roundOf } from "../../live/address";
+import { lastPart, parseAddress, roundOf } from "../../live/address";
 import type { Question, RunModel } from "../../live/run_model";
 import { useRun, useRunEvents } from "../../live/useRunEvents";
 import { Segmented } from "../../ui/Button";
@@ -258,7 +258,7 @@ function Announcer() {
     status === "suspended_locked"
       ? texts.announceLocked(roundAt(lock?.address ?? ""))
       : question !== undefined
-        ? texts.announceQuestion(question.address.split("/").at(-1) ?? "", roundAt(question.address))
+        ? texts.announceQuestion(lastPart(question.address), roundAt(question.address))
         : status === "running" && round !== undefined
           ? texts.announceRound(round.loop, round.number)
           : texts.announceOver(statuses[status]);

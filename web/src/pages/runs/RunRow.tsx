@@ -121,7 +121,7 @@ function LoopCell({ run, texts }: { run: RunView; texts: Texts }) {
   if (groupOf(run) === "finished") {
     const outcome = outcomeOf(run.results);
     const parts = [
-      outcome && (outcome.inside ? texts.roundsInside(outcome.rounds, outcome.inside) : texts.rounds(outcome.rounds)),
+      outcome && texts.rounds(outcome.rounds) + (outcome.inside ? texts.inside(outcome.inside) : ""),
       run.status === "failed" ? run.error : outcome?.reason,
     ].filter(Boolean);
     const text = parts.join(" · ");

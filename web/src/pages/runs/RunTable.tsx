@@ -95,14 +95,14 @@ export function RunTable({
   }, [atEnd, isLoadingMore, loadMore]);
 
   const heading = (group: Group) =>
-    group === "finished" && filter.since ? texts[`finished${filter.since}`] : texts[group];
+    group === "finished" && filter.since ? texts.finishedIn(texts[`since${filter.since}`]) : texts[group];
   const count = (group: Group, loaded: number) => {
     if (counts !== null && listed.parts[group].next !== null) return formats.number(counts[group]);
     return `${formats.number(loaded)}${listed.parts[group].next === null ? "" : "+"}`;
   };
 
   return (
-    <div className="runs-table" role="table" aria-label={texts.table} aria-rowcount={-1}>
+    <div className="runs-table" role="table" aria-label={texts.title} aria-rowcount={-1}>
       <div className="runs-columns" role="rowgroup">
         <div className="runs-grid" role="row">
           <div role="columnheader">{texts.columnStatus}</div>

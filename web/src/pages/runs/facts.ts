@@ -1,4 +1,5 @@
 // What a row says about its run, without the words: pages put them into the language of the reader.
+import { roundOf } from "../../live/address_parts";
 import type { LoopOutcome, RunView } from "../../api/schema";
 import type { ShownStatus } from "../../ui/Status";
 
@@ -41,7 +42,7 @@ export function nearestGuard(run: RunView, now: number): GuardFact | null {
     const { what, limit } = run.lock;
     const evidence = evidenceOf(run);
     if (what === "dead_loop") {
-      const novelty = numbers(evidence["novelty"]);
+      const novelty = (evidence["novelty"] ?? []) as number[];
       const least = Number(evidence["threshold"] ?? limit);
       return { kind: "novelty", used: novelty.length ? Math.max(...novelty) : 0, limit: least, share: 1, isLocked: true };
     }
@@ -59,17 +60,11 @@ export function evidenceOf(run: RunView): Record<string, unknown> {
   return (run.lock?.["evidence"] ?? {}) as Record<string, unknown>;
 }
 
-function numbers(value: unknown): number[] {
-  return Array.isArray(value) ? value.filter((one): one is number => typeof one === "number") : [];
-}
-
 /** Why a loop is said to go in circles: how many messages, in which rounds. */
 export function circlesOf(run: RunView): { count: number; rounds: string[] } | null {
-  const messages = evidenceOf(run)["messages"];
-  if (run.lock?.["what"] !== "dead_loop" || !Array.isArray(messages)) return null;
-  const addresses = messages.map((message) => String((message as { address?: string }).address ?? ""));
-  const rounds = [...new Set(addresses.map((address) => address.slice(0, address.lastIndexOf("]") + 1)))];
-  return { count: messages.length, rounds: rounds.filter(Boolean) };
+  if (run.lock?.["what"] !== "dead_loop") return null;
+  const messages = (evidenceOf(run)["messages"] ?? []) as { address: string }[];
+  return { count: messages.length, rounds: [...new Set(messages.map((one) => roundOf(one.address)))] };
 }
 
 const LONGEST = 120;
@@ -81,9 +76,7 @@ export function callText(name: string, given: unknown): string {
     ? Object.entries(given)
         .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
         .join(", ")
-    : given === undefined || given === null
-      ? ""
-      : JSON.stringify(given);
+    : JSON.stringify(given ?? undefined) ?? "";
   // A backtick would end the part of a text that is set as code.
   const text = `${name}(${inside})`.replaceAll("`", "'");
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;

@@ -1,6 +1,7 @@
 // Asks the server what a part of the workflow makes of a text.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import { lastPart } from "../../../live/address_parts";
 import { call, ApiError } from "../../../api/client";
 import { readRuns } from "../../../api/queries";
 import type { JsonValue, LoopFigures, RoundView, TryBody, TryResult } from "../../../api/schema";
@@ -57,7 +58,7 @@ export function useSamples(nodes: readonly string[], describe: (node: string, ro
         const rounds = loops.flatMap((loop) => loop.rounds as RoundView[]);
         for (const round of rounds.sort((one, other) => Date.parse(other.started) - Date.parse(one.started))) {
           for (const [address, text] of Object.entries(round.outputs)) {
-            const node = address.split("/").at(-1) ?? "";
+            const node = lastPart(address);
             if (text && nodes.includes(node)) {
               found.push({ name: describe(node, round.number, run.id.slice(0, 8)), text, round: round.number });
             }

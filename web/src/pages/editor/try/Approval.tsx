@@ -15,7 +15,7 @@ export default function Approval({ run, model, question }: { run: string; model:
   const words = useMessages(people);
   const decision = useDecision(question, run, true);
   const { sending, isReject, isBroken, canSend, button, refused, refusedField, submit } = decision;
-  const asker = model.executions.get(askerOf(question))?.nodeId ?? askerOf(question);
+  const asker = model.executions.get(askerOf(question))?.node_id ?? askerOf(question);
   const error = sending.isConflict ? (sending.error?.message ?? "") : refused;
   return (
     <form

@@ -50,7 +50,7 @@ function Ask({ run, model, question }: { run: string; model: RunModel; question:
     >
       {question.prompt && <p className="try-prompt">{question.prompt}</p>}
       <TextArea
-        label={texts.answer(asker?.nodeId ?? question.address)}
+        label={texts.answer(asker?.node_id ?? question.address)}
         rows={2}
         autoFocus
         value={text}

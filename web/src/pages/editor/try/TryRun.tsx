@@ -118,7 +118,7 @@ function Executions({ model }: { model: RunModel }) {
 function Execution({ execution, text }: { execution: Execution; text: string }) {
   const texts = useMessages(messages);
   const editor = useEditorStore();
-  const { status, nodeId, key } = execution;
+  const { status, node_id: nodeId, key } = execution;
   const shape = status === "running" || status === "waiting" || status === "completed" || status === "failed" ? status : "stopped";
   return (
     <>

@@ -78,7 +78,7 @@ describe("rows", () => {
     const model = new RunModel();
     model.apply([round("Writer[1]"), ...ran("Writer[1]/Writer", "tea"), ...ran("Writer[1]/Editor", "more")]);
     model.apply([round("Writer[2]"), ...ran("Writer[2]/Writer", "cake"), ...ran("Final", "cake")]);
-    const shown = rowsOf(model).rows.map((row) => (row.kind === "round" ? row.address : `${row.depth} ${row.execution.nodeId}: ${row.text}`));
+    const shown = rowsOf(model).rows.map((row) => (row.kind === "round" ? row.address : `${row.depth} ${row.execution.node_id}: ${row.text}`));
     expect(shown).toEqual(["Writer[1]", "1 Writer: tea", "1 Editor: more", "Writer[2]", "1 Writer: cake", "0 Final: cake"]);
   });
 

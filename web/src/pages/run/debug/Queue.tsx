@@ -7,7 +7,8 @@ import { useKeys } from "../../../app/keys";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import { parseAddress } from "../../../live/address";
-import { nodeKey } from "../../../live/run_model";
+import { nodeKey } from "../../../live/path";
+import { tokensOf } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { Button } from "../../../ui/Button";
 import { lineDiff, looksLikeCode, WordDiff } from "../../../ui/diff/WordDiff";
@@ -233,13 +234,13 @@ function Costs({ node }: { node: ShownNode }) {
     const key = nodeKey(node.address, model.composites);
     const address = model.sequence.findLast((one) => {
       const execution = model.executions.get(one);
-      return execution?.key === key && execution.inputTokens + execution.outputTokens > 0;
+      return execution?.key === key && tokensOf(execution.usage) > 0;
     });
     return model.executions.get(address ?? "");
   });
   if (last === undefined) return null;
-  const cost = last.cost === null ? "" : formats.cost(last.cost);
-  return <span className="dim debug-costs">{texts.ifItRuns(formats.number(last.inputTokens + last.outputTokens), cost)}</span>;
+  const cost = last.usage.cost_usd === null ? "" : formats.cost(last.usage.cost_usd);
+  return <span className="dim debug-costs">{texts.ifItRuns(formats.number(tokensOf(last.usage)), cost)}</span>;
 }
 
 function Difference({ node, message }: { node: ShownNode; message: WaitingMessage }) {

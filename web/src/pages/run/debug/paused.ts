@@ -1,7 +1,8 @@
 // What can be said about a run that is paused: why nodes are ready or not, and what the next step runs.
 import type { BlockedNode, ReadyNode, RunState } from "../../../api/schema";
-import { parseAddress } from "../../../live/address";
-import { nodeKey, type RunModel } from "../../../live/run_model";
+import { isPlace, isRound, parseAddress } from "../../../live/address";
+import { nodeKey } from "../../../live/path";
+import type { RunModel } from "../../../live/run_model";
 import { lineDiff } from "../../../ui/diff/WordDiff";
 import type { UnsavedEdit } from "./unsaved";
 
@@ -73,8 +74,8 @@ export type BreakpointKind = "condition" | "round" | "place" | "node";
 
 export function breakpointKind(text: string): BreakpointKind {
   if (text.startsWith("cel:")) return "condition";
-  if (/\[\d+\]$/.test(text)) return "round";
-  return text.includes("[") || text.includes("/") ? "place" : "node";
+  if (isRound(text)) return "round";
+  return isPlace(text) ? "place" : "node";
 }
 
 /** The condition of a breakpoint, or its place. */

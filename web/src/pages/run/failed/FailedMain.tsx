@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
-import type { Execution } from "../../../live/run_model";
+import { costOf, tokensOf, type Execution } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { Button } from "../../../ui/Button";
 import { Icon, nodeLook } from "../../../ui/Icon";
@@ -63,12 +63,12 @@ function Head({ failure }: { failure: Execution }) {
       <p className="failed-who">
         <StatusShape status="failed" />
         <span>
-          <strong>{failure.nodeId}</strong> {step === undefined ? texts.failed : texts.failedInRound(step.round, limit)}
+          <strong>{failure.node_id}</strong> {step === undefined ? texts.failed : texts.failedInRound(step.round, limit)}
           {toolRounds > 0 && texts.comma + texts.afterToolRounds(toolRounds)}
         </span>
       </p>
-      <h2>{failure.output !== undefined ? texts.edgeFailed : texts.words(failure.errorType ?? "NodeError")}</h2>
-      <Verbatim text={failure.error ?? ""} type={failure.errorType} />
+      <h2>{failure.output !== undefined ? texts.edgeFailed : texts.words(failure.error_type ?? "NodeError")}</h2>
+      <Verbatim text={failure.error ?? ""} type={failure.error_type} />
     </header>
   );
 }
@@ -78,13 +78,13 @@ function Facts({ failure }: { failure: Execution }) {
   const { number, cost } = useFormats();
   const { plan, store } = useRunContext();
   const round = useRun(store, (model) => model.rounds.get(failure.round));
-  const tokens = round?.tokens ?? failure.inputTokens + failure.outputTokens;
+  const tokens = tokensOf((round ?? failure).usage);
   const edges = errorEdges(plan.drawing, failure.key);
   return (
     <dl className="failed-facts">
       <div>
         <dt>{texts.type}</dt>
-        <dd className="failed-type mono">{failure.errorType ?? texts.unknown}</dd>
+        <dd className="failed-type mono">{failure.error_type ?? texts.unknown}</dd>
       </div>
       <div>
         <dt>{texts.handled}</dt>
@@ -97,7 +97,7 @@ function Facts({ failure }: { failure: Execution }) {
       <div>
         <dt>{texts.paid}</dt>
         <dd>
-          {tokens === 0 ? texts.nothing : texts.paidTokens(number(tokens), cost(round === undefined ? failure.cost : round.cost))}
+          {tokens === 0 ? texts.nothing : texts.paidTokens(number(tokens), cost(round === undefined ? failure.usage.cost_usd : costOf(round)))}
         </dd>
       </div>
     </dl>
@@ -155,7 +155,7 @@ function Handlers({ failure }: { failure: Execution }) {
           <li>
             <Icon name="close" />
             <span>
-              <code>{texts.portError}</code> {texts.onEdgeOf(failure.nodeId)}: <strong>{texts.thereIsNone}</strong>
+              <code>{texts.portError}</code> {texts.onEdgeOf(failure.node_id)}: <strong>{texts.thereIsNone}</strong>
             </span>
           </li>
         )}
@@ -218,7 +218,7 @@ function Before({ failure }: { failure: Execution }) {
               <li key={execution.address}>
                 <button type="button" className="failed-execution" onClick={() => select(execution.address)}>
                   <Icon name={nodeLook(type).icon} />
-                  <strong>{execution.nodeId}</strong>
+                  <strong>{execution.node_id}</strong>
                   <span>{execution.output ?? ""}</span>
                   <span className="dim">{duration(((execution.ended ?? execution.started) - execution.started) / 1000)}</span>
                 </button>

@@ -53,7 +53,7 @@ describe("a failed run", () => {
   it("names the failure that nothing handled", () => {
     const model = run(failed);
     expect(failuresOf(model).map((one) => one.address)).toEqual(["W[2]/W"]);
-    expect(mainFailure(model)?.errorType).toBe("RateLimited");
+    expect(mainFailure(model)?.error_type).toBe("RateLimited");
   });
 
   it("names the innermost node", () => {

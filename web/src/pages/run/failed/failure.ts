@@ -54,7 +54,7 @@ export function retryPlan(model: RunModel, drawing: Drawing): RetryPlan {
   const failures = failuresOf(model);
   const again: RetryPlan["again"] = failures.map((one) => ({
     address: one.address,
-    nodeId: one.nodeId,
+    nodeId: one.node_id,
     toolRound: one.tools.length ? Math.max(...one.tools.map((call) => call.round)) + 1 : null,
     // A node whose edge failed had completed: only the edge is tried again.
     isEdge: one.output !== undefined,
@@ -63,7 +63,7 @@ export function retryPlan(model: RunModel, drawing: Drawing): RetryPlan {
   for (const execution of model.executions.values()) {
     if (execution.status === "completed") kept++;
     else if (execution.status === "skipped" && execution.reason === CANCELLED) {
-      again.push({ address: execution.address, nodeId: execution.nodeId, toolRound: null, isEdge: false });
+      again.push({ address: execution.address, nodeId: execution.node_id, toolRound: null, isEdge: false });
     }
   }
   const keptCalls = failures.reduce((sum, one) => sum + one.tools.filter((call) => call.ended !== null).length, 0);

@@ -11,7 +11,7 @@ import { useSkip } from "../../../app/skip";
 import { fitAll, fitWidth, sceneOf } from "../../../graph/scene";
 import { useMessages } from "../../../i18n/messages";
 import { roundOf } from "../../../live/address";
-import { nodeKey } from "../../../live/run_model";
+import { nodeKey } from "../../../live/path";
 import { useRun } from "../../../live/useRunEvents";
 import { Button, Segmented } from "../../../ui/Button";
 import { Empty } from "../../../ui/State";

@@ -1,7 +1,8 @@
 // What the debugger knows about nodes and lines: breakpoints, messages that wait, what runs next.
+import { nodeOf } from "../../../live/address";
+import { nodeKey } from "../../../live/path";
 import type { BreakpointState, NodeQueue, RunState } from "../../../api/schema";
 import type { Scene } from "../../../graph/scene";
-import { nodeKey } from "../../../live/run_model";
 
 /** `node` stops before each run of the node, `some` before some: in a round, or if a condition holds. */
 export type Stop = "node" | "some";
@@ -23,9 +24,7 @@ export function stopsOf(scene: Scene, breakpoints: readonly BreakpointState[]): 
 function stopAt(text: string, id: string, key: string): Stop | null {
   if (text === id) return "node";
   if (text.startsWith("cel:")) return [...text.matchAll(NAMED)].some((found) => found[2] === id) ? "some" : null;
-  const last = text.split(/\/|(?<=\])\./).at(-1) ?? "";
-  const name = last.replace(/\[\d+\]$/, "");
-  return name === id || text === key ? "some" : null;
+  return nodeOf(text) === id || text === key ? "some" : null;
 }
 
 export interface Waiting {

@@ -1,7 +1,8 @@
 // What nodes, loops and lines show: now, or at the end of a past round.
 import type { Line, Scene } from "../../../graph/scene";
-import { isInside, parseAddress } from "../../../live/address";
-import { nodeKey, type ShownNodeStatus, type Round, type RunModel } from "../../../live/run_model";
+import { isInside, parseAddress, roundOf } from "../../../live/address";
+import { nodeKey } from "../../../live/path";
+import type { ShownNodeStatus, Round, RunModel } from "../../../live/run_model";
 
 export interface NodeView {
   status: ShownNodeStatus;
@@ -39,7 +40,7 @@ export function nodeNow(model: RunModel, key: string): NodeView {
 }
 
 function isCurrent(model: RunModel, address: string): boolean {
-  if (!address.includes("[")) return true;
+  if (roundOf(address) === "") return true;
   for (const step of parseAddress(address).rounds) {
     const round = model.rounds.get(step.address);
     // Rounds of a parallel loop agent overlap, so several may be open.

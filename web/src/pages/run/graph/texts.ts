@@ -23,7 +23,7 @@ export const NOTHING: Doing = { tool: "", approval: "", count: 0, most: 0 };
 export function doingOf(execution: Execution | undefined): Doing {
   if (execution === undefined) return NOTHING;
   const tool = execution.status === "running" ? execution.tools.findLast((one) => one.ended === null) : undefined;
-  const { count, max_iterations } = execution.details;
+  const { count, max_iterations } = execution.report ?? {};
   return {
     tool: tool?.name ?? "",
     approval: execution.question?.tool?.name ?? "",

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { RunPlan } from "../../../api/schema";
-import { RunModel } from "../../../live/run_model";
+import { RunModel, tokensOf } from "../../../live/run_model";
 import type { RunEvent } from "../../../live/events";
-import { withRoundEnds } from "../../../live/testing";
+import { NOTHING_USED, withRoundEnds } from "../../../live/testing";
 import { finalRows, likelyTotal, liveRows, orderRows, roundOfScore, shareOf, withForecast, type GuardRow } from "./guards";
 
 function modelOf(events: [string, string, Record<string, unknown>][]): RunModel {
@@ -87,10 +87,10 @@ describe("order", () => {
 
 describe("rows", () => {
   const guards = [
-    { kind: "rounds", name: "Gate", used: 2, limit: 10, address: "Writer[3]/Gate" },
-    { kind: "rounds", name: "Writer", used: 3, limit: 100, address: "Writer[3]" },
-    { kind: "rounds", name: "Other", used: 1, limit: 4, address: "Writer[3]/Other" },
-    { kind: "tokens", name: "w", used: 200, limit: 6000, address: "" },
+    { kind: "rounds", name: "Gate", used: 2, limit: 10, share: 0.2, address: "Writer[3]/Gate" },
+    { kind: "rounds", name: "Writer", used: 3, limit: 100, share: 0.03, address: "Writer[3]" },
+    { kind: "rounds", name: "Other", used: 1, limit: 4, share: 0.25, address: "Writer[3]/Other" },
+    { kind: "tokens", name: "w", used: 200, limit: 6000, share: 0.0333, address: "" },
   ];
   const loops = [{ address: "Writer[3]", loop: "Writer", round: 3, limit: 10, by: "Gate" }];
 
@@ -111,7 +111,7 @@ describe("rows", () => {
   });
 
   it("shows what a run that is over has used", () => {
-    const model = modelOf([...rounds([50, 95]), ["run_finished", "", { status: "completed", output: "" }]]);
+    const model = modelOf([...rounds([50, 95]), ["run_finished", "", { status: "completed", output: "", usage: { ...NOTHING_USED, model_calls: 2, input_tokens: 200, unpriced_calls: 2 } }]]);
     expect(finalRows(model, plan).map((row) => [row.kind, row.used, row.limit])).toEqual([
       ["tokens", 200, 6000],
       ["cost_usd", 0, 5],
@@ -140,12 +140,12 @@ describe("forecast", () => {
   it("adds the mean of complete rounds for each round that is likely to come", () => {
     const model = modelOf(rounds([60, 70]));
     // Round 3 has begun and takes 100 tokens; round 4 reaches 90.
-    expect(likelyTotal(model, plan, 200, (round) => round.tokens)).toBe(400);
+    expect(likelyTotal(model, plan, 200, (round) => tokensOf(round.usage))).toBe(400);
   });
 
   it("says nothing before a round is complete, except what was forecast", () => {
     const model = modelOf(rounds([]));
-    expect(likelyTotal(model, plan, 0, (round) => round.tokens)).toBeNull();
+    expect(likelyTotal(model, plan, 0, (round) => tokensOf(round.usage))).toBeNull();
     expect(withForecast([simple("a", 0)], model, plan)[0]?.likely).toEqual({ value: 3000, basis: "forecast" });
   });
 });

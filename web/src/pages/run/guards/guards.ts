@@ -1,7 +1,7 @@
 // The limits of a run as rows: how much is used, how near each one is, and where it is likely to end.
 import type { GuardState, LoopPosition, RunPlan } from "../../../api/schema";
-import { roundOf } from "../../../live/address";
-import type { LoopEntry, Round, RunModel } from "../../../live/run_model";
+import { loopOf, roundOf, withoutLastRound } from "../../../live/address";
+import { costOf, tokensOf, type LoopEntry, type Round, type RunModel } from "../../../live/run_model";
 import { workSeconds } from "../../../live/work";
 import { decisionOf, proofOf } from "../context";
 import { scoresUntil, withoutGain } from "../round/decision";
@@ -27,11 +27,6 @@ export interface GuardRow {
   likely: Likely | null;
 }
 
-/** The address without the number of its last round. */
-function stemOf(address: string): string {
-  return address.replace(/\[\d+\](?=[^[]*$)/, "");
-}
-
 /** 1 if the limit is reached. Novelty must not fall below its limit: it is near if it is small. */
 export function shareOf(kind: string, used: number, limit: number): number {
   if (kind === "novelty") return used > 0 ? Math.min(1, limit / used) : 1;
@@ -39,7 +34,7 @@ export function shareOf(kind: string, used: number, limit: number): number {
 }
 
 function row(kind: string, name: string, used: number, limit: number, at: string, by = ""): GuardRow {
-  return { key: `${kind} ${name} ${by} ${stemOf(at)}`, kind, name, by, used, limit, share: shareOf(kind, used, limit), likely: null };
+  return { key: `${kind} ${name} ${by} ${withoutLastRound(at)}`, kind, name, by, used, limit, share: shareOf(kind, used, limit), likely: null };
 }
 
 /** The rows of a run that is not over. A loop has one row for its rounds: its round and its bound, which says
@@ -53,14 +48,15 @@ export function liveRows(guards: readonly GuardState[], loops: readonly LoopPosi
     rows.push(row("rounds", loop.loop, loop.round, loop.limit, loop.address, loop.by));
   }
   for (const guard of guards) {
-    const loop = guard.kind === "rounds" ? bounded.get(roundOf(guard.address)) : undefined;
-    if (loop !== undefined && (guard.address === loop.address || guard.name === loop.by)) continue;
-    const name = guard.name === plan.workflow && !guard.address ? "" : guard.name;
-    rows.push(row(guard.kind, name, guard.used, guard.limit, guard.address));
+    const { address = "" } = guard;
+    const loop = guard.kind === "rounds" ? bounded.get(roundOf(address)) : undefined;
+    if (loop !== undefined && (address === loop.address || guard.name === loop.by)) continue;
+    const name = guard.name === plan.workflow && !address ? "" : guard.name;
+    rows.push(row(guard.kind, name, guard.used, guard.limit, address));
   }
   for (const loop of loops) {
     const decision = decisionOf(plan, loop.loop);
-    const entry = model.loops.get(loop.address.slice(0, loop.address.lastIndexOf("[")));
+    const entry = model.loops.get(loopOf(loop.address));
     if (!decision?.patience || entry === undefined) continue;
     // The round that runs has no score yet, and is no round without a gain.
     const { count } = withoutGain(scoresUntil(entry, loop.round - 1), decision.min_delta);
@@ -74,12 +70,12 @@ export function finalRows(model: RunModel, plan: RunPlan): GuardRow[] {
   const { usage } = model;
   const seconds = workSeconds(model.idle, model.started, model.latest);
   const used: Record<string, number> = {
-    tokens: usage.inputTokens + usage.outputTokens,
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
-    model_calls: usage.modelCalls,
-    tool_calls: usage.toolCalls,
-    cost_usd: usage.cost ?? 0,
+    tokens: tokensOf(usage),
+    input_tokens: usage.input_tokens,
+    output_tokens: usage.output_tokens,
+    model_calls: usage.model_calls,
+    tool_calls: usage.tool_calls,
+    cost_usd: usage.cost_usd ?? 0,
     seconds,
   };
   const rows: GuardRow[] = [];
@@ -206,11 +202,11 @@ export function withForecast(rows: readonly GuardRow[], model: RunModel, plan: R
     }
     if (one.name) return one;
     if (one.kind === "tokens") {
-      const value = likelyTotal(model, plan, one.used, (round) => round.tokens);
+      const value = likelyTotal(model, plan, one.used, (round) => tokensOf(round.usage));
       return { ...one, likely: more(value, one) ?? forecast(plan.forecast.tokens.typical, one.used) };
     }
     if (one.kind === "cost_usd") {
-      const value = model.usage.cost === null ? null : likelyTotal(model, plan, one.used, (round) => round.cost);
+      const value = model.usage.cost_usd === null ? null : likelyTotal(model, plan, one.used, costOf);
       return { ...one, likely: more(value, one) ?? forecast(plan.forecast.cost_usd, one.used) };
     }
     return one;

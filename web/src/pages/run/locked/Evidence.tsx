@@ -38,7 +38,7 @@ function speakersOf(model: RunModel, speakers: ReadonlySet<string>, stem: string
   const found = new Map<string, Execution[]>();
   for (const address of addresses) {
     const execution = model.executions.get(address);
-    if (!execution?.output || !speakers.has(execution.nodeId)) continue;
+    if (!execution?.output || !speakers.has(execution.node_id)) continue;
     const list = found.get(execution.key);
     if (list === undefined) found.set(execution.key, [execution]);
     else list.push(execution);
@@ -48,7 +48,7 @@ function speakersOf(model: RunModel, speakers: ReadonlySet<string>, stem: string
     const parts = markRepeats(executions.map((execution) => execution.output ?? ""));
     return {
       key,
-      id: executions[0]?.nodeId ?? key,
+      id: executions[0]?.node_id ?? key,
       said: executions.map((execution, index) => ({ execution, parts: parts[index] ?? [] })),
     };
   });

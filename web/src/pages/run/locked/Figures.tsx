@@ -1,5 +1,6 @@
 // The figures of a lock in a row.
 import type { ReactNode } from "react";
+import { tokensOf } from "../../../live/run_model";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import { useRun } from "../../../live/useRunEvents";
@@ -30,7 +31,7 @@ function useFigures({ lock, state, rounds }: LockFacts): [string, ReactNode][] {
   const { store, plan } = useRunContext();
   const usage = useRun(store, (model) => model.usage);
   const { what, data } = lock;
-  const all = usage.inputTokens + usage.outputTokens;
+  const all = tokensOf(usage);
   const rows: [string, ReactNode][] = [[texts.trigger, <code key="what">{what}</code>]];
   if (what === "dead_loop") {
     const novelties = ((data.novelty as number[] | undefined) ?? []).slice(-Math.min(plan.window, 5));

@@ -1,5 +1,6 @@
 // The form: go on or leave the loop, what to change, why, and three self-checks.
 import { useRef, useState, type ReactNode } from "react";
+import { tokensOf } from "../../../live/run_model";
 import { call } from "../../../api/client";
 import { keys, queryClient, useMe } from "../../../api/queries";
 import type { RunView } from "../../../api/schema";
@@ -142,11 +143,11 @@ function ExitChoice({ facts, draft, change }: Part) {
     const addresses = model.loops.get(stem)?.rounds.flatMap((round) => round.executions) ?? [];
     const said = addresses.findLast((address) => {
       const execution = model.executions.get(address);
-      return execution?.output !== undefined && plan.speakers.includes(execution.nodeId);
+      return execution?.output !== undefined && plan.speakers.includes(execution.node_id);
     });
     return model.executions.get(said ?? "");
   });
-  const gets = last?.output === undefined ? texts.exitGetsLast : texts.exitGets(short(last.output), last.nodeId);
+  const gets = last?.output === undefined ? texts.exitGetsLast : texts.exitGets(short(last.output), last.node_id);
   return (
     <fieldset className="locked-section" data-field="exit">
       <legend>{texts.exitNode}</legend>
@@ -316,7 +317,7 @@ function useCheckHelp(facts: LockFacts, draft: UnlockDraft): Record<Check, strin
   const tokens = mean(last.reduce((sum, one) => sum + one.tokens, 0));
   const costs = last.flatMap((one) => (one.cost_usd === null ? [] : [one.cost_usd]));
   const cost = costs.length ? formats.cost(costs.reduce((sum, one) => sum + one, 0) / costs.length) : "";
-  const soFar = texts.costSoFar(formats.number(usage.inputTokens + usage.outputTokens), usage.cost === null ? "" : formats.cost(usage.cost));
+  const soFar = texts.costSoFar(formats.number(tokensOf(usage)), usage.cost_usd === null ? "" : formats.cost(usage.cost_usd));
   const proof = plan.loops.find((one) => one.id === round?.loop);
   const guards = (proof?.bounded_by ?? []).map((one) => texts.guard(String(one.limit), one.guard));
   return {

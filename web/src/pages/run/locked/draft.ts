@@ -1,6 +1,7 @@
 // What a person has entered in the form that unlocks a run. It is kept for as long as the tab is open: somebody
 // else may unlock the run first, and then the text would be lost.
 import { create } from "zustand";
+import { nodeOf } from "../../../live/address";
 import type { UnlockBody } from "../../../api/schema";
 import type { Lock } from "../../../live/run_model";
 import { keep, keptDrafts } from "../../../ui/kept";
@@ -101,7 +102,7 @@ export function needsChange(locks: readonly Lock[], lock: Lock): boolean {
 }
 
 function scope(lock: Lock): string {
-  const place = lock.data.model ?? lock.data.scope ?? lock.address.replace(/^.*[/.]/, "").replace(/(\[\d+\]|#[\d.]+)$/, "");
+  const place = lock.data.model ?? lock.data.scope ?? nodeOf(lock.address);
   return `${lock.what} ${String(place)}`;
 }
 

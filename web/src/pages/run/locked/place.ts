@@ -1,7 +1,8 @@
 // Where a run is locked: the loop, the message that goes to the next node, and the ways out.
 import type { Drawing, RunState, WaitingMessage } from "../../../api/schema";
 import { parseAddress, type RoundStep } from "../../../live/address";
-import { nodeKey, type Lock } from "../../../live/run_model";
+import { nodeKey } from "../../../live/path";
+import type { Lock } from "../../../live/run_model";
 
 /** The lock that holds a run. A limit that was met while calls were in flight has its event, too, and some
  * limits end a loop without a lock; `held` is what the server says. */

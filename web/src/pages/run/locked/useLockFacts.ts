@@ -7,7 +7,7 @@ import type { RoundView, RunState } from "../../../api/schema";
 import type { RoundStep } from "../../../live/address";
 import { newestRound, useRunContext } from "../context";
 import { useRun } from "../../../live/useRunEvents";
-import type { Lock } from "../../../live/run_model";
+import { tokensOf, type Lock } from "../../../live/run_model";
 import { parseAddress } from "../../../live/address";
 import { needsChange, type UnlockFacts } from "./draft";
 import { raisableLimit } from "./limits";
@@ -69,7 +69,7 @@ export function useLockFacts(lock: Lock): LockFacts {
   );
   const worked = state?.guards.find((guard) => guard.kind === "seconds" && !guard.address)?.used ?? 0;
   const limit = useMemo(
-    () => raisableLimit(lock, { tokens: usage.inputTokens + usage.outputTokens, seconds: worked }),
+    () => raisableLimit(lock, { tokens: tokensOf(usage), seconds: worked }),
     [lock, usage, worked],
   );
   const position = state?.loops.find((loop) => loop.address === round?.address);

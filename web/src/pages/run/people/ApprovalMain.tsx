@@ -1,11 +1,12 @@
 // A tool call waits for approval: what the agent did before, and the arguments, which can be changed.
+import { toolRoundOf } from "../../../live/address";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import type { Execution, Question, RunModel, ToolCall } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { Icon } from "../../../ui/Icon";
 import { useRunContext } from "../context";
-import { callText, toolRoundOf } from "./approval";
+import { callText } from "./approval";
 import { ArgumentEditor } from "./ArgumentEditor";
 import { messages } from "./messages";
 import { askerOf } from "./question";
@@ -25,7 +26,7 @@ export function ApprovalMain({ question }: { question: Question }) {
           <QuestionHead
             question={question}
             icon="agent"
-            nodeId={execution?.nodeId ?? askerOf(question)}
+            nodeId={execution?.node_id ?? askerOf(question)}
             title={texts.callTool(tool)}
           >
             {texts.wantsToCall(toolRound)}

@@ -23,7 +23,7 @@ export function ApprovalSide({ question }: { question: Question }) {
   const { clock } = useFormats();
   const me = useMe();
   const { runId, store, mayControl } = useRunContext();
-  const asker = useRun(store, (model) => model.executions.get(askerOf(question))?.nodeId ?? askerOf(question));
+  const asker = useRun(store, (model) => model.executions.get(askerOf(question))?.node_id ?? askerOf(question));
   const decision = useDecision(question, runId, mayControl);
   const { sending, at, isReject, isBroken, canSend, button, refused, refusedField, submit } = decision;
   const tool = question.tool?.name ?? "";

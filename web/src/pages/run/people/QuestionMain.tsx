@@ -4,7 +4,7 @@ import type { QuestionView } from "../../../api/schema";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import { parseAddress } from "../../../live/address";
-import type { Execution, Question, RunModel } from "../../../live/run_model";
+import { tokensOf, type Execution, type Question, type RunModel } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { Button, Segmented } from "../../../ui/Button";
 import { countWords, looksLikeCode, WordDiff, wordDiff } from "../../../ui/diff/WordDiff";
@@ -49,7 +49,7 @@ function HumanQuestion({ question }: { question: Question }) {
           : texts.thenFails;
   return (
     <article className="people" aria-label={texts.question}>
-      <QuestionHead question={question} icon="human" nodeId={execution?.nodeId ?? question.address}>
+      <QuestionHead question={question} icon="human" nodeId={execution?.node_id ?? question.address}>
         {texts.asks}
       </QuestionHead>
       <Facts question={question} then={then} />
@@ -61,7 +61,7 @@ function HumanQuestion({ question }: { question: Question }) {
         details.isPending && <Loading lines={3} />
       )}
       <SaidSoFar />
-      <WhatAnswersDo question={question} nodeKey={key} nodeId={execution?.nodeId ?? key} />
+      <WhatAnswersDo question={question} nodeKey={key} nodeId={execution?.node_id ?? key} />
     </article>
   );
 }
@@ -152,7 +152,7 @@ function earlierDrafts(model: RunModel, address: string, source: string): Earlie
     if (round.number >= step.round) continue;
     for (const one of round.executions) {
       const execution = model.executions.get(one);
-      if (execution?.nodeId === source && execution.output !== undefined) {
+      if (execution?.node_id === source && execution.output !== undefined) {
         found.push({ round: round.number, text: execution.output });
       }
     }
@@ -294,7 +294,7 @@ function SaidSoFar() {
   const said: Execution[] = [];
   for (const address of model.sequence) {
     const execution = model.executions.get(address);
-    if (execution?.output !== undefined && plan.speakers.includes(execution.nodeId)) said.push(execution);
+    if (execution?.output !== undefined && plan.speakers.includes(execution.node_id)) said.push(execution);
   }
   const shown = isOpen ? said : said.slice(-FIRST_SAID);
   return (
@@ -336,7 +336,7 @@ function SaidSoFar() {
 /** `Writer[2]` for the second round of the innermost loop. */
 function shortName(execution: Execution): string {
   const step = parseAddress(execution.address).rounds.at(-1);
-  return step === undefined ? execution.nodeId : `${execution.nodeId}[${step.round}]`;
+  return step === undefined ? execution.node_id : `${execution.node_id}[${step.round}]`;
 }
 
 function WhatAnswersDo({ question, nodeKey, nodeId }: { question: Question; nodeKey: string; nodeId: string }) {
@@ -348,7 +348,7 @@ function WhatAnswersDo({ question, nodeKey, nodeId }: { question: Question; node
     [plan, nodeKey],
   );
   const step = roundStepOf(question.address);
-  const tokens = useRun(store, (model) => (step === undefined ? 0 : (model.rounds.get(step.address)?.tokens ?? 0)));
+  const tokens = useRun(store, (model) => tokensOf(model.rounds.get(step?.address ?? "")?.usage));
   return (
     <section className="people-section" aria-label={texts.whatAnswersDo}>
       <div className="people-section-head">
@@ -397,7 +397,7 @@ function EffectText({ target, question }: { target: Target; question: Question }
   const { plan, store } = useRunContext();
   const counted = useRun(store, (model) => {
     const address = model.nodes.get(target.key)?.address;
-    return address === undefined ? undefined : model.executions.get(address)?.details;
+    return address === undefined ? undefined : model.executions.get(address)?.report;
   });
   switch (target.effect) {
     case "leaves":

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { toolRoundOf } from "../../../live/address";
 import {
   approvalBody,
   argumentsOf,
@@ -9,7 +10,6 @@ import {
   isSame,
   kindOf,
   readArguments,
-  toolRoundOf,
   type ApprovalDraft,
 } from "./approval";
 

@@ -163,8 +163,3 @@ export function callText(name: string, given: unknown, longest = 90): string {
   const text = `${name}(${parts.join(", ")})`;
   return text.length <= longest ? text : `${text.slice(0, longest - 2)}…)`;
 }
-
-/** The number of the tool round of a call: `Analyst[2].Analyst[6]/send_mail` is in the sixth. */
-export function toolRoundOf(call: string): number {
-  return Number(/\[(\d+)\]\/[^/]*$/.exec(call)?.[1] ?? 1);
-}

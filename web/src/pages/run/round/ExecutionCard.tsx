@@ -38,7 +38,7 @@ export const ExecutionCard = memo(function ExecutionCard({ address, selected, mo
     <section
       className={`round-card ${isSelected ? "round-selected" : ""}`}
       data-address={address}
-      aria-label={execution.nodeId}
+      aria-label={execution.node_id}
     >
       <Head execution={execution} type={type} />
       <Notes execution={execution} />
@@ -63,7 +63,7 @@ function Head({ execution, type }: { execution: Execution; type: string }) {
   return (
     <header className="round-head">
       <NodeIcon type={type} />
-      <h3 className="round-name">{execution.nodeId}</h3>
+      <h3 className="round-name">{execution.node_id}</h3>
       <code className="round-address">{execution.address}</code>
       <Meta execution={execution} />
     </header>
@@ -85,9 +85,9 @@ function Meta({ execution }: { execution: Execution }) {
         : texts.answeredAfter(formats.duration((execution.ended - execution.started) / 1000));
     parts.push(time);
   }
-  if (execution.inputTokens) parts.push(texts.input(formats.number(execution.inputTokens)));
-  if (execution.outputTokens) parts.push(texts.output(formats.number(execution.outputTokens)));
-  if (execution.cost !== null) parts.push(formats.cost(execution.cost));
+  if (execution.usage.input_tokens) parts.push(texts.input(formats.number(execution.usage.input_tokens)));
+  if (execution.usage.output_tokens) parts.push(texts.output(formats.number(execution.usage.output_tokens)));
+  if (execution.models.length && execution.usage.cost_usd !== null) parts.push(formats.cost(execution.usage.cost_usd));
   parts.push(...execution.models);
   return (
     <span className="round-meta">
@@ -105,7 +105,7 @@ function Notes({ execution }: { execution: Execution }) {
     store,
     useShallow(({ model }) => model.edits.filter((edit) => edit.address === execution.address)),
   );
-  const attempts = execution.details.attempts;
+  const { attempts = 1 } = execution;
   return (
     <>
       {edits.map((edit) => (
@@ -123,11 +123,11 @@ function Notes({ execution }: { execution: Execution }) {
         <div className="round-failure">
           <div className="round-failure-head">
             <StatusShape status="failed" size={14} />
-            <strong>{execution.errorType || texts.failed}</strong>
+            <strong>{execution.error_type || texts.failed}</strong>
             <span className={execution.handled ? "round-handled" : "round-unhandled"}>
               {execution.handled ? texts.handled : texts.unhandled}
             </span>
-            {typeof attempts === "number" && attempts > 1 && <span className="dim">{texts.attempts(attempts)}</span>}
+            {attempts > 1 && <span className="dim">{texts.attempts(attempts)}</span>}
           </div>
           {execution.error && <pre className="round-failure-text">{execution.error}</pre>}
         </div>
@@ -194,7 +194,7 @@ function Running({ execution }: { execution: Execution }) {
     <>
       {progress !== null && (
         <div className="round-progress">
-          <progress max={1} value={progress.fraction ?? undefined} aria-label={progress.text || execution.nodeId} />
+          <progress max={1} value={progress.fraction ?? undefined} aria-label={progress.text || execution.node_id} />
           <span>{progress.text}</span>
         </div>
       )}
@@ -217,10 +217,10 @@ function SkippedLine({ execution, type, isSelected }: { execution: Execution; ty
     <section
       className={`round-line round-skipped ${isSelected ? "round-selected" : ""}`}
       data-address={execution.address}
-      aria-label={execution.nodeId}
+      aria-label={execution.node_id}
     >
       <NodeIcon type={type} />
-      <h3 className="round-name">{execution.nodeId}</h3>
+      <h3 className="round-name">{execution.node_id}</h3>
       <span className="round-badge">{texts.skipped}</span>
       <span className="ellipsis dim">{execution.reason}</span>
     </section>
@@ -233,17 +233,17 @@ function DecisionLine({ execution, type, isSelected }: { execution: Execution; t
   const { store, plan } = useRunContext();
   const [isOpen, setOpen] = useState(false);
   const config =
-    plan.decisions.find((decision) => decision.node === execution.nodeId) ?? decisionOf(plan, execution.nodeId);
+    plan.decisions.find((decision) => decision.node === execution.node_id) ?? decisionOf(plan, execution.node_id);
   const decision = describeDecision(store.getState().model, execution, config, texts, formats);
   return (
     <section
       className={`round-decision ${isSelected ? "round-selected" : ""}`}
       data-address={execution.address}
-      aria-label={execution.nodeId}
+      aria-label={execution.node_id}
     >
       <div className="round-line">
         <NodeIcon type={type} />
-        <h3 className="round-name">{execution.nodeId}</h3>
+        <h3 className="round-name">{execution.node_id}</h3>
         {decision.port && (
           <span className={`round-badge round-${decision.port}`}>
             {decision.port === "exit" ? texts.portExit : texts.portContinue}
@@ -264,7 +264,7 @@ function DecisionLine({ execution, type, isSelected }: { execution: Execution; t
       {isOpen && (
         <div className="round-raw round-inset">
           {execution.output !== undefined && <RawPart title={texts.rawText} text={execution.output} />}
-          <RawPart title={texts.rawData} text={asText(execution.details)} />
+          <RawPart title={texts.rawData} text={asText(execution.report ?? {})} />
         </div>
       )}
       {execution.warnings.length > 0 && (

@@ -35,7 +35,7 @@ export function liveOf(model: RunModel, shown: string): Live | null {
   return {
     status,
     round: model.rounds.get(place)?.number ?? null,
-    node: active?.nodeId ?? "",
+    node: active?.node_id ?? "",
     text: active === undefined ? "" : doing(active),
     isWaiting: active?.status === "waiting",
   };

@@ -9,7 +9,7 @@ import { isOver } from "../../../api/statuses";
 import { useKeys } from "../../../app/keys";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
-import type { Round } from "../../../live/run_model";
+import { costOf, tokensOf, type Round } from "../../../live/run_model";
 import { useRun } from "../../../live/useRunEvents";
 import { workSeconds } from "../../../live/work";
 import { Button } from "../../../ui/Button";
@@ -165,6 +165,7 @@ function RoundHeader({ round }: { round: Round }) {
   const { store, select } = useRunContext();
   const entry = useRun(store, (model) => model.loops.get(round.stem));
   const idle = useRun(store, (model) => model.idle);
+  const cost = costOf(round);
   const over = useRun(store, (model) => isOver(model.status));
   const rounds = entry?.rounds ?? [];
   const at = rounds.findIndex((one) => one.address === round.address);
@@ -202,14 +203,14 @@ function RoundHeader({ round }: { round: Round }) {
         <span className="round-figure-time">
           <strong>{formats.duration(workSeconds(idle, round.started, round.ended))}</strong>
         </span>
-        {round.tokens > 0 && (
+        {tokensOf(round.usage) > 0 && (
           <span>
-            <strong>{formats.number(round.tokens)}</strong> {texts.tokens}
+            <strong>{formats.number(tokensOf(round.usage))}</strong> {texts.tokens}
           </span>
         )}
-        {round.cost !== null && (
+        {cost !== null && (
           <span className="round-figure-cost">
-            <strong>{formats.cost(round.cost)}</strong>
+            <strong>{formats.cost(cost)}</strong>
           </span>
         )}
       </span>
@@ -308,7 +309,7 @@ function SentLine({ source, target, from }: { source: string; target: string; fr
         </span>
         <span className="round-name">{texts.to(target)}</span>
         <span className="round-sent-text mono">{isOpen ? "" : text.slice(0, 300)}</span>
-        <span className="round-aside">{from(execution?.nodeId ?? "")}</span>
+        <span className="round-aside">{from(execution?.node_id ?? "")}</span>
       </button>
       {isOpen && (
         <div className="round-inset">

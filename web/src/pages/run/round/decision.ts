@@ -32,7 +32,7 @@ export interface Decision {
 
 /** Whether the execution is that of a guard: a `loop`, a counter or a timer. */
 export function isDecision(execution: Execution): boolean {
-  const { should_exit, max_iterations, elapsed } = execution.details;
+  const { should_exit, max_iterations, elapsed } = execution.report ?? {};
   return typeof should_exit === "boolean" || typeof max_iterations === "number" || typeof elapsed === "number";
 }
 
@@ -70,7 +70,7 @@ export function describeDecision(
   texts: DecisionTexts,
   formats: Pick<Formats, "decimal" | "duration">,
 ): Decision {
-  const { should_exit, exit_reason, held, score_error, count, max_iterations, elapsed, limit } = execution.details;
+  const { should_exit, exit_reason, held, score_error, count, max_iterations, elapsed, limit } = execution.report ?? {};
   if (typeof max_iterations === "number") {
     const used = number(count) ?? 0;
     const port = used >= max_iterations ? "exit" : "continue";
@@ -83,7 +83,7 @@ export function describeDecision(
   }
   const step = parseAddress(execution.round).rounds.at(-1);
   const entry = model.loops.get(step?.stem ?? "");
-  const score = number(execution.details.score);
+  const score = number(execution.report?.score);
   const wanted = config?.exit_on_score ?? null;
   const parts: string[] = [];
   if (score !== null && wanted) {
@@ -107,7 +107,7 @@ export function describeDecision(
   }
   if (typeof score_error === "string" && score_error) sentence = sentence ? `${sentence} · ${score_error}` : score_error;
   const aside: string[] = [];
-  const best = number(execution.details.best_round);
+  const best = number(execution.report?.best_round);
   if (best !== null) aside.push(texts.best(best));
   if (config?.patience) {
     const { count: rounds } = withoutGain(scoresUntil(entry, step?.round ?? 0), config.min_delta);

@@ -119,5 +119,5 @@ export function sentOn(model: RunModel, place: string): { source: string; target
   const round = model.rounds.get(place);
   const rounds = model.loops.get(round?.stem ?? "")?.rounds ?? [];
   const next = rounds.find((one) => one.number === (round?.number ?? 0) + 1);
-  return (next?.triggeredBy ?? []).map((source) => ({ source, target: next?.loop ?? "" }));
+  return (next?.triggered_by ?? []).map((source) => ({ source, target: next?.loop ?? "" }));
 }

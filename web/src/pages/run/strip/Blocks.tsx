@@ -3,17 +3,11 @@ import { memo } from "react";
 import { useFormats } from "../../../i18n/format";
 import { useMessages } from "../../../i18n/messages";
 import type { Lock, Question, RunModel } from "../../../live/run_model";
-import { parseAddress } from "../../../live/address";
+import { nodeOf, parseAddress } from "../../../live/address";
 import { StatusShape, type ShownStatus } from "../../../ui/Status";
 import type { Gap } from "./layout";
 import { messages } from "./messages";
 import type { Pause } from "./tree";
-
-/** `Writer[2]/Editor` is Editor. */
-function nodeOf(address: string): string {
-  const last = address.split(/\/|(?<=\])\./).at(-1) ?? "";
-  return last.replace(/(\[\d+\]|#[\d.]+)$/, "");
-}
 
 function useGapText() {
   const texts = useMessages(messages);

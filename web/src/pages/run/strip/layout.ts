@@ -2,6 +2,7 @@
 //
 // The strip is a sequence of columns in the order of time: cells, folded rounds, work between them, and gaps.
 // Widths follow a ladder of scales, so that a growing cell moves nothing before it until the next rung.
+import { isInside } from "../../../live/address";
 import type { Pause, StripLoop, StripRound, StripTree } from "./tree";
 
 export type Mode = "time" | "even";
@@ -182,7 +183,7 @@ function column(kind: Column["kind"], path: readonly StripRound[], from: number,
 
 /** Whether an address is this round or inside it. */
 function isOnPath(paths: readonly string[], round: string): boolean {
-  return paths.some((path) => path === round || path.startsWith(`${round}.`) || path.startsWith(`${round}/`));
+  return paths.some((path) => isInside(path, round));
 }
 
 /** Which outer rounds are open: those on the paths, and as many others as fit, the newest first. */

@@ -40,7 +40,10 @@ const ran = (at: number, address: string, until: number, data: Record<string, un
   [at, "node_state_change", address, { status: "running" }],
   [until, "node_state_change", address, { status: "completed", ...data }],
 ];
-const begin = (at: number, address: string): Told => [at, "loop_round", address, { loop: address.split(".").at(-1)?.replace(/\[\d+\]$/, "") }];
+const begin = (at: number, address: string): Told => {
+  const [, loop = "", round = ""] = /([^.]*)\[(\d+)\]$/.exec(address) ?? [];
+  return [at, "loop_round", address, { loop, round: Number(round) }];
+};
 
 describe("rounds of a run", () => {
   const plan = planOf([["W", 5, 0, ["W"]]]);

@@ -120,14 +120,14 @@ function facts(model: RunModel, round: Round): Facts {
   for (const address of round.executions) {
     const execution = model.executions.get(address);
     if (execution === undefined) continue;
-    if (execution.status === "failed") found.failed = execution.errorType || "Error";
+    if (execution.status === "failed") found.failed = execution.error_type || "Error";
     if (execution.starts > 1) found.isRetried = true;
     const text = execution.output ? firstLine(execution.output) : "";
     found.said ||= text;
-    turns.push({ speaker: execution.nodeId, address, text, isRunning: execution.ended === null });
+    turns.push({ speaker: execution.node_id, address, text, isRunning: execution.ended === null });
   }
-  if (!found.failed && round.failures.length) {
-    found.failed = model.executions.get(round.failures[0] ?? "")?.errorType || "Error";
+  if (!found.failed && round.failed.length) {
+    found.failed = model.executions.get(round.failed[0] ?? "")?.error_type || "Error";
   }
   found.turns = turns;
   factsOf.set(round, found);
@@ -158,7 +158,7 @@ class Reader {
     readonly isWorking: boolean,
   ) {
     for (const address of model.active) {
-      const name = model.executions.get(address)?.nodeId ?? "";
+      const name = model.executions.get(address)?.node_id ?? "";
       if (!model.loops.has(address)) this.#active.set(roundOf(address), name);
     }
     for (const lock of model.locks) {
@@ -327,7 +327,7 @@ function nodeRound(one: Execution, to: number): StripRound {
     stem: "",
     loop: "",
     number: 0,
-    name: one.nodeId,
+    name: one.node_id,
     from: one.started,
     to: Math.max(one.started, to),
     isOpen: one.status === "running",
@@ -335,11 +335,11 @@ function nodeRound(one: Execution, to: number): StripRound {
     fill: null,
     value: null,
     measure: "none",
-    failed: one.status === "failed" ? one.errorType || "Error" : "",
+    failed: one.status === "failed" ? one.error_type || "Error" : "",
     isRetried: one.starts > 1,
     isBest: false,
     isStale: false,
-    active: one.status === "running" ? one.nodeId : "",
+    active: one.status === "running" ? one.node_id : "",
     said: one.output ? firstLine(one.output) : "",
     left: null,
     turns: [],
