@@ -336,32 +336,13 @@ class InlineWriter:
         return added
 
     def add_batch(self, rows: RowBatch) -> Sequence[RowResult] | None:
-        """Adds rows in one transaction. None if that is not possible now, or not for all of them; then
-        nothing was written, and the thread repeats it, waits if necessary, and finds out which row is
-        refused."""
-        if not self._may_begin():
-            return None
-        started = perf_counter()
-        db: sqlite3.Connection | None = None
-        try:
-            db = self._connection or self._open_connection()
-            if db is None:
-                return None
-            db.execute("BEGIN IMMEDIATE")
-            added = rows.run(db, isolated=False)
-            db.execute("COMMIT")
-        except (sqlite3.Error, StoreError, OSError):
-            if db is not None and db.in_transaction:
-                db.rollback()
-            return None
-        finally:
-            self._lock.release()
-            self._charge(perf_counter() - started)
-        self._rows += 1 + int(len(rows) * SHARED_PAGES)
-        return added
+        """Adds rows in one transaction. None as for `run`."""
+        return self.run(lambda db: rows.run(db, isolated=False), 1 + int(len(rows) * SHARED_PAGES))
 
-    def run(self, job: Job[T]) -> T | None:
-        """Does a job that writes a few rows, in one transaction. None as for `add_batch`."""
+    def run(self, job: Job[T], pages: int = 1) -> T | None:
+        """Does a job that writes a few rows, in one transaction. None if that is not possible now, or fails;
+        then nothing was written, and the thread repeats it, waits if necessary, and reports what failed.
+        `pages` is what the job counts for."""
         if not self._may_begin():
             return None
         started = perf_counter()
@@ -380,7 +361,7 @@ class InlineWriter:
         finally:
             self._lock.release()
             self._charge(perf_counter() - started)
-        self._rows += 1
+        self._rows += pages
         return result
 
     @property
